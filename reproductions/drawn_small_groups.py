@@ -1,4 +1,4 @@
-"""Small groups in drawn rows: the equalized-odds gap of models, with rates shrunk by their noise or not.
+"""Small groups in drawn rows: the equalized-odds gap of models, with shrunk rates or not.
 
     python reproductions/drawn_small_groups.py [--seeds 5] [--data NAME ...] [--keep FILE] [--save]
 
@@ -12,12 +12,12 @@ largest difference between two groups of true or of false positive rates, of all
 those with at least 50 test rows of each label.
 
 The ways: "natural" and "balanced" rows; ``even_rates`` for equalized odds and for "both", "before"
-and with rates that are "shrunk" towards those of all groups by their noise (``ShrunkTrial``). Rules,
-from before the first run, with no setting chosen by a test row: "shrunk" pays in a table at an
-epsilon, for a notion, where the gap of all groups, paired by seeds with "before", is surely lower
-(95 % interval) and the error is not surely higher by .005. It is kept if it pays somewhere and is
-surely worse, in the gap of all or of large groups, nowhere. Seeds are counted on which both were
-drawn; with fewer than three there is no verdict. "no" rows stay.
+and with rates that are "shrunk" towards those of all groups by their noise (``ShrunkTrial``).
+Rules, from before the first run, with no setting chosen by a test row: "shrunk" pays in a table at
+an epsilon, for a notion, where the gap of all groups, paired by seeds with "before", is surely
+lower (95 % interval) and the error is not surely higher by .005. It is kept if it pays somewhere
+and is surely worse, in the gap of all or of large groups, nowhere. Seeds are counted on which both
+were drawn; with fewer than three there is no verdict. "no" rows stay.
 
 It was measured as an option of ``even_rates``. It pays once, and is surely worse once, so it is not
 kept there, and stands here alone.
@@ -27,18 +27,17 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from _shrunk_rates import shrunk
 from _table import asked, commit, go_on, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import Schema, load_acs_income
 from evenhand.datasets.compas import load_compas
 from evenhand.generators import MarginalSynthesizer, even_rates
-from evenhand.generators.tables.even_rates import Trial, evened
 from evenhand.generators.tables.utility import Judge
 
 TABLES = ("COMPAS", "ACS-Income")
@@ -49,7 +48,6 @@ NOTIONS = {"odds": "equalized-odds", "both": "both"}
 HOW = ("before", "shrunk")
 WAYS = ("real", "natural", "balanced", *(f"{n}, {how}" for n in NOTIONS for how in HOW))
 MEASURES = ("error", "gap", "gap_large")
-HIDDEN = 0.25
 MOST_ERROR, LEAST_SEEDS = 0.005, 3
 
 
@@ -92,66 +90,6 @@ def measure(name: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
                 rows[f"{notion}, {how}"] = made.sample(N_DRAWN, shares=shares, random_state=seed)
     case = {"data": name, "epsilon": epsilon, "seed": seed}
     return [{**case, "way": way, **_of(rows[way], test, schema)} for way in rows]
-
-
-def shrunk(generator: Any, fairness: str, *, random_state: int) -> Any:
-    """Return what ``even_rates`` does, by rates that were shrunk."""
-    trial = Trial.of(generator, np.random.default_rng(random_state))
-    return evened(generator, ShrunkTrial.of_trial(trial, generator), fairness, 1.0, 0.08)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ShrunkTrial(Trial):
-    """Rates of a group that are nearer to those of all, the less they stand above their noise.
-
-    Parameters
-    ----------
-    shares : ndarray of float64, shape (n_groups,)
-        Of the groups, as learnt.
-    own : ndarray of float64, shape (3, n_groups)
-        ``t / (t + v)``: how much of a rate is the group's own. The variance ``v`` of a rate of n
-        noisy records is ``(sigma / n)^2`` for their noise and at most ``1 / (4 n)`` for their draw,
-        and ``t``, between groups, is by the method of moments (DerSimonian and Laird 1986). 0 where
-        noise alone has a deviation above ``HIDDEN``. All of it is of released numbers.
-    """
-
-    shares: Any
-    own: Any
-
-    @classmethod
-    def of_trial(cls, trial: Trial, generator: Any) -> ShrunkTrial:
-        """Weigh the rates of a trial by what was released."""
-        known = generator.conditions_
-        counts = np.zeros((2, known.n_groups))
-        np.add.at(counts, (known.labels(), known.groups()), generator.counts_)
-        sizes = np.maximum([counts.sum(axis=0), counts[1], counts[0]], 1.0)
-        noise = np.array([2.0**0.5, 1.0, 1.0])[:, None] * generator.counts_sigma_ / sizes
-        variance = noise**2 + 0.25 / sizes
-        rates = np.array([trial.rates(group, 0.0) for group in range(known.n_groups)]).T
-        weights = 1.0 / variance
-        total = weights.sum(axis=1)
-        apart = rates - ((weights * rates).sum(axis=1) / total)[:, None]
-        spread = (weights * apart**2).sum(axis=1) - (known.n_groups - 1)
-        between = np.maximum(spread / (total - (weights**2).sum(axis=1) / total), 0.0)[:, None]
-        learnt = np.bincount(known.groups(), generator.shares_.to_numpy(dtype=np.float64))
-        hidden = (noise > HIDDEN).any(axis=0)
-        return cls(
-            scores=trial.scores,
-            truth=trial.truth,
-            groups=trial.groups,
-            n_groups=trial.n_groups,
-            shares=np.maximum(learnt, 1e-12),
-            own=np.where(hidden, 0.0, between / (between + variance)),
-        )
-
-    def rates(self, group: int, by: float) -> tuple[float, float, float]:
-        """Mix the rates of the group with those of all."""
-        own, weights = self.own[:, group], self.shares[self.groups]
-        said, label = self.scores + by > 0, self.truth == 1
-        every = np.ones_like(label)
-        of_all = [np.average(said[at], weights=weights[at]) for at in (every, label, ~label)]
-        mixed = own * np.array(super().rates(group, by)) + (1.0 - own) * np.array(of_all)
-        return float(mixed[0]), float(mixed[1]), float(mixed[2])
 
 
 def _of(rows: pd.DataFrame, test: pd.DataFrame, schema: Schema) -> dict[str, float]:
@@ -219,7 +157,6 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
     at = commit()
     lines = [
         f"# Small groups in drawn rows, {seeds} seeds, commit {at}",
-        "",
         f"By the rules of the script, shrunk rates are {'' if is_kept(rows) else 'not '}kept.",
         "",
         "| data | epsilon | rows | error | gap of all groups | gap of large groups | "

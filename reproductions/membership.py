@@ -98,7 +98,6 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
     at = commit()
     lines = [
         f"# Membership inference on drawn rows, {seeds} seeds, commit {at}",
-        "",
         "Area under the curve (a coin: .5), and members found where 1 % of others are accused.",
         "",
         "| data | private rows | drawn | area, distance | area, density | allowed | "
