@@ -210,3 +210,10 @@ def test_it_opens_from_disk_without_complaint_or_request(
         for i in range(n_charts):
             assert charts.nth(i).locator(".bar rect, circle, .trace").first.is_visible()
         assert seen.page.evaluate("window.hit === undefined")
+
+
+def test_a_model_has_no_rows_that_could_be_attacked(plain: Any, tmp_path: Path) -> None:
+    for named in ("test", "membership"):
+        with pytest.raises(TypeError, match="test= and membership= are about the records"):
+            write_report(plain.model, tmp_path / "page.html", **{named: pd.DataFrame()})
+    assert not (tmp_path / "page.html").exists()
