@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from evenhand.privacy.guarantee import Guarantee
 from evenhand.typing import ArrayLike, FloatArray
+
+if TYPE_CHECKING:
+    from evenhand.privacy.ledger import Ledger
+    from evenhand.privacy.saved_claim import SavedLedger
 
 _LARGEST_EXPONENT = 700.0  # its exponential is still a float
 
@@ -47,7 +52,7 @@ class TradeOff:
     slack: float = 0.0
 
     @classmethod
-    def of(cls, guarantee: Guarantee, ledger: object = None) -> TradeOff:
+    def of(cls, guarantee: Guarantee, ledger: Ledger | SavedLedger | None = None) -> TradeOff:
         """Read it off a claim, and off the ledger behind it where that says more.
 
         Parameters
@@ -59,7 +64,7 @@ class TradeOff:
         """
         mu_squared, slack = guarantee.mu_squared, 0.0
         if mu_squared is None and ledger is not None:
-            kept = ledger.to_dict()  # type: ignore[attr-defined]
+            kept = ledger.to_dict()
             mu_squared, slack = kept["mu_squared_budget"], guarantee.delta - kept["delta"]
         return cls(
             epsilon=guarantee.epsilon,
