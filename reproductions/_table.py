@@ -22,6 +22,7 @@ ALGORITHMS = {
     "the authors' code does not do. It is a baseline of FairPATE.",
     "dpsgd_adult": "DP-SGD as published, with our penalty on the covariance of group and score "
     "clipped together with the gradient; thresholds are set on public rows.",
+    "drawn_small_groups": "ours: `MarginalSynthesizer` with its defaults, and `even_rates`.",
     "drift": "ours; no paper's method.",
     "fairpate_color_mnist": "'printed' has the paper's gate, noise and student, charged soundly; "
     "'sound' our gate and student at the paper's noise; labels and shares are ours.",
@@ -42,6 +43,7 @@ ALGORITHMS = {
     "jagielski_adult": "the linear program as printed on a table that is charged for; the model "
     "below it is DP-SGD, so that whole records are protected, where the paper protects groups.",
     "labels_or_shares": "ours: both students are held to the margin, which the paper's is not.",
+    "membership": "ours: `MarginalSynthesizer` with its defaults; the attacks are after others'.",
     "no_public_rows": "ours; uniform rows are TabPATE's idea with our votes and student, and "
     "training on drawn rows has our generator.",
     "pfguard_bias": "made sound: balance within each teacher's own partition; base generators "

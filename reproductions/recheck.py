@@ -340,11 +340,31 @@ def labels_or_shares(script: Any) -> Checks:
             yield noisy_mean(words, row["gap"], row["gap_pm"], 10, gap, "gap")
 
 
+def membership(script: Any) -> Checks:
+    """Credit with 500 private rows, every way."""
+    fresh = {run["way"]: run["found"] for run in script.measure("Credit", 500, 0)}
+    for row in rows("membership"):
+        if (row["data"], row["n"]) == ("Credit", 500):
+            for at, name in enumerate(("area", "found")):
+                repeats = [run[at] for run in row["repeats"]]
+                yield noisy(f"{row['way']}, distance", repeats, fresh[row["way"]][at], name)
+
+
 def no_privacy(script: Any) -> Checks:
     """Parkinsons, the first ridge, all seeds."""
     row = next(r for r in rows("no_privacy") if r["data"] == "Parkinsons")
     found = script.errors("Parkinsons", script.RIDGES[0], 10)
     yield from exact("Parkinsons", row[f"{script.RIDGES[0]:g}"][:1], [found.mean()], "error")
+
+
+def drawn_small_groups(script: Any) -> Checks:
+    """COMPAS at epsilon 1, every way."""
+    fresh = {run["way"]: run for run in script.measure("COMPAS", 1.0, 0)}
+    for row in rows("drawn_small_groups"):
+        if (row["data"], row["epsilon"]) == ("COMPAS", 1.0):
+            for name in ("error", "gap"):
+                repeats, now = row["values"][name], fresh[row["way"]][name]
+                yield noisy(f"COMPAS, {row['way']}", repeats, now, name)
 
 
 def drift(script: Any) -> Checks:
@@ -689,6 +709,7 @@ CHECKS = {
         choices,
         dp_fermi_adult,
         dpsgd_adult,
+        drawn_small_groups,
         drift,
         dpsgd_steps,
         fairpate_accounting,
@@ -705,6 +726,7 @@ CHECKS = {
         jagielski_adult,
         labels_or_shares,
         margins_on_new_rows,
+        membership,
         no_privacy,
         no_public_rows,
         notions_on_adult,

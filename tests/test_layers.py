@@ -19,6 +19,7 @@ SHARED = {
     "_folder",
     "_frames",
     "_notions",
+    "_private",
     "_random",
     "_signing",
     "_stored",

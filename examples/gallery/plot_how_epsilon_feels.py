@@ -21,6 +21,7 @@ from riskcal.analysis import (
 from evenhand import Budget
 from evenhand.privacy import Ledger
 from evenhand.privacy.gaussian import mu_from_epsilon
+from evenhand.privacy.trade_off import TradeOff
 from evenhand.report import claim
 
 DELTA = 1e-5
@@ -30,7 +31,7 @@ mus = np.array([mu_from_epsilon(epsilon, DELTA) for epsilon in epsilons])
 # What the report says of the default claim is what riskcal computes of it.
 guarantee = Ledger(Budget(epsilon=3.0, delta=DELTA)).guarantee()
 assert np.isclose(
-    claim.best_guess(guarantee), (1 + get_advantage_from_gdp(mu_from_epsilon(3.0, DELTA))) / 2
+    TradeOff.of(guarantee).best_guess, (1 + get_advantage_from_gdp(mu_from_epsilon(3.0, DELTA))) / 2
 )
 print(claim.gain(guarantee))
 

@@ -235,3 +235,37 @@ def test_a_file_that_is_there_is_not_replaced_unasked(
     Path("made.html").write_text("mine")
     assert "made.html exists. Choose another name, or add --overwrite." in refuse(*ASKED)
     assert Path("made.html").read_text() == "mine"
+
+
+def test_what_private_rows_were_read_for_stands_in_the_curators_report_alone(
+    town: Path, run: Run, refuse: Callable[..., str]
+) -> None:
+    people = [word if word != "--drop" else "--unit" for word in ASKED]
+    asked = (*people, "--test", "test.csv", "--delta", "1e-4")
+    run(*asked)
+    before = Path("made.html").read_text(encoding="utf-8")
+    done = run(*asked, "--curators-report", "mine.html", "--overwrite", "--json")
+    told = json.loads(done.stdout)
+    assert told["curators_report"] == "mine.html"
+    assert {u["trained_on"] for u in told["measured"]["utility"]} == {"synthetic"}
+    assert "mine.html is for the curator alone" in done.stderr
+    ours, mine = (Path(name).read_text(encoding="utf-8") for name in ("made.html", "mine.html"))
+    secret = ("Membership inference", "trained on real rows", "For the curator alone", "accused")
+    for words in secret:
+        assert words in mine
+        for public in (ours, before, done.stdout, Path("made.claim.json").read_text()):
+            assert words not in public
+    assert Path("mine.html").stat().st_mode & 0o777 == 0o600
+    assert Path("made.html").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_curators_report_is_refused_before_anything_is_spent(
+    town: Path, run: Run, refuse: Callable[..., str]
+) -> None:
+    asked = (*ASKED, "--save", "kept", "--curators-report", "mine.html")
+    assert "Name these with --test" in refuse(*asked)
+    asked = (*asked, "--test", "test.csv")
+    assert "not to be published" in refuse(*asked[:-3], "made.html", *asked[-2:])
+    pd.read_csv("test.csv")[:150].to_csv("test.csv", index=False)
+    assert "the number of test rows must be" in refuse(*asked)
+    assert not Path("kept").exists()

@@ -68,6 +68,7 @@ BAD = {
     "an unknown method": (["--method", "mean-embeding"], "Did you mean 'mean-embedding'"),
     "a method of tables": (["--method", "marginal"], "--method must be one of 'gaussian'"),
     "an option of tables": (["--fairness", "equalized-odds"], "--fairness is for tables"),
+    "an attack": (["--curators-report", "x.html", "--test", "bars.npz"], "report is for tables"),
     "a condition": (["--where", "a=b"], "--where is for tables"),
     "a table as output": (["--out", "made.csv"], "must end in .npz"),
     "the private pictures": (["--out", "bars.npz", "--overwrite"], "is the private table"),

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.report import claim, write_report
+from evenhand.privacy.trade_off import TradeOff
+from evenhand.report import write_report
 
 pytestmark = pytest.mark.browser
 
@@ -246,7 +247,7 @@ def test_the_first_page_is_for_people_who_have_never_heard_of_epsilon(
 ) -> None:
     first = opened["protected"].page.locator(".opening")
     words = first.inner_text()
-    best = claim.best_guess(protected.model.guarantee_)
+    best = TradeOff.of(protected.model.guarantee_).best_guess
     assert f"{math.ceil(1000 * best) / 10:.1f} % of the time, where a coin is right 50 %" in words
     assert not re.search(r"epsilon|delta|ε|δ|differential", words, re.IGNORECASE)
     error = protected.measured["error_rate"].value

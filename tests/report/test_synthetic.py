@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.generators import MarginalSynthesizer, evaluate, load
+from evenhand.generators.tables.membership import attack_membership
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.report import write_report
 from evenhand.report.columns import column_views
@@ -51,10 +52,14 @@ def pages(
     folder = tmp_path_factory.mktemp("synthetic")
     rows, test = fitted.sample(600, random_state=0), frame[2000:]
     found = evaluate(fitted, rows, test, models=("logistic regression",), random_state=0)
+    attacked = attack_membership(fitted, rows, frame[:2000], test).reveal_to_curator()
     return {
         "alone": write_report(fitted, folder / "alone.html"),
         "measured": write_report(
             fitted, folder / "measured.html", measured=found, test=test, dataset={"Table": EVIL}
+        ),
+        "attacked": write_report(
+            fitted, folder / "attacked.html", measured=found, test=test, membership=attacked
         ),
     }
 
@@ -77,6 +82,75 @@ def test_without_real_rows_nothing_is_said_to_be_measured(pages: dict[str, Path]
     assert "Models trained on these rows" not in alone
     assert measured.count("Not covered by the guarantee. These numbers") == 4
     assert "Models trained on these rows" in measured
+
+
+def test_what_reads_real_rows_is_listed_and_nothing_else(
+    frame: pd.DataFrame, fitted: MarginalSynthesizer
+) -> None:
+    rows, test = fitted.sample(600, random_state=0), frame[2000:]
+
+    def listed(train: pd.DataFrame | None = None, shown: bool = True) -> list[str]:
+        found = evaluate(fitted, rows, test, train=train, models=("logistic regression",))
+        page = GeneratorReport.of(fitted, measured=found, test=test if shown else None)
+        assert not page.private
+        return [f"{what}: {reads}" for what, reads, _ in page.real]
+
+    plain = [
+        "Real shares of labels and groups, and how even they are: test rows",
+        "Models: AUROC, accuracy and gaps: test rows",
+        "How near the columns are: test rows",
+    ]
+    assert listed(shown=False) == plain
+    assert listed() == ["The real side of the columns: test rows", *plain]
+    trained = "Models trained on real rows: test rows, and the rows that these were trained on"
+    assert listed(train=frame[:900]) == [
+        "The real side of the columns: test rows",
+        *plain[:2],
+        trained,
+        plain[2],
+    ]
+    assert GeneratorReport.of(fitted).real == ()
+    assert "real" not in [section.anchor for section in GeneratorReport.of(fitted).sections]
+
+
+def test_a_page_with_membership_inference_is_for_the_curator_alone(
+    frame: pd.DataFrame, fitted: MarginalSynthesizer, pages: dict[str, Path]
+) -> None:
+    shared, own = (pages[name].read_text(encoding="utf-8") for name in ("measured", "attacked"))
+    banner = '<div class="banner" role="alert"><strong>For the curator alone</strong>'
+    assert banner in own
+    assert banner not in shared
+    assert "Membership inference" not in shared
+    modes = [pages[name].stat().st_mode & 0o777 for name in ("measured", "attacked")]
+    assert modes == [0o644, 0o600]
+    rows = fitted.sample(600, random_state=0)
+    attacked = attack_membership(fitted, rows, frame[:2000], frame[2000:])
+    found = attacked.reveal_to_curator()
+    for attack in found.attacks:
+        for value in (attack.auc.value, found.allowed.auc):
+            assert (
+                f'<td class="number" data-column="{{}}">{value:.3f}</td>'.format(
+                    "Found" if value == attack.auc.value else "Allowed at most"
+                )
+                in own
+            )
+        for share, hit in attack.found:
+            assert f">{hit.value:.2%}</td>" in own
+            assert f">{hit.value - share:.2%}</td>" in own
+            assert f">{float(found.allowed.found(share)):.2%}</td>" in own
+    with pytest.raises(TypeError, match=r"attack_membership\(...\).reveal_to_curator\(\) gave"):
+        GeneratorReport.of(fitted, membership=attacked)  # type: ignore[arg-type]
+
+
+def test_the_page_says_whether_an_attack_is_above_what_is_allowed(
+    frame: pd.DataFrame, fitted: MarginalSynthesizer, pages: dict[str, Path], tmp_path: Path
+) -> None:
+    below = pages["attacked"].read_text(encoding="utf-8")
+    assert "No attack is above what the claim allows" in below
+    copies = frame[:2000].sample(frac=1.0, random_state=0)
+    attacked = attack_membership(fitted, copies, frame[:2000], frame[2000:]).reveal_to_curator()
+    page = write_report(fitted, tmp_path / "copies.html", membership=attacked)
+    assert "Above what is allowed" in page.read_text(encoding="utf-8")
 
 
 def test_names_from_the_table_are_escaped_everywhere(pages: dict[str, Path]) -> None:
@@ -127,12 +201,19 @@ def test_views_are_shares_of_the_values_that_are_there() -> None:
 def test_it_opens_from_disk_without_complaint_or_request(
     pages: dict[str, Path], visit: Callable[[Path], Any]
 ) -> None:
-    for name, n_charts in (("alone", 3), ("measured", 4)):
+    for name, n_charts in (("alone", 3), ("measured", 4), ("attacked", 5)):
         seen = visit(pages[name])
         assert seen.complaints == []
         assert seen.requests == [pages[name].as_uri()]
         charts = seen.page.locator(".chart")
         assert charts.count() == n_charts
         for i in range(n_charts):
-            assert charts.nth(i).locator(".bar rect, circle").first.is_visible()
+            assert charts.nth(i).locator(".bar rect, circle, .trace").first.is_visible()
         assert seen.page.evaluate("window.hit === undefined")
+
+
+def test_a_model_has_no_rows_that_could_be_attacked(plain: Any, tmp_path: Path) -> None:
+    for named in ("test", "membership"):
+        with pytest.raises(TypeError, match="test= and membership= are about the records"):
+            write_report(plain.model, tmp_path / "page.html", **{named: pd.DataFrame()})
+    assert not (tmp_path / "page.html").exists()

@@ -71,6 +71,17 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
         "claim": out.with_suffix(".claim.json"),
         "report": out.with_suffix(".html"),
     }
+    if given.curators_report is not None:
+        if given.test is None:
+            raise ValueError(
+                "--curators-report attacks private rows beside test rows. Name these with --test."
+            )
+        if any(given.curators_report.absolute() == file.absolute() for file in files.values()):
+            raise ValueError(
+                f"--curators-report is not to be published, and {given.curators_report} is written "
+                f"beside --out for others. Choose another name."
+            )
+        files["curator's report"] = given.curators_report
     for file in files.values():
         require_place(file, overwrite=given.overwrite)
     for private in filter(None, (given.private, given.visits)):
@@ -106,7 +117,10 @@ def _make(
         generator.save(given.save, sign=given.sign)
     bars.begin(f"drawing {data.words}")
     drawn = data.draw(generator)
-    found = None if given.test is None else data.evaluate(generator, drawn, bars)
+    measured = None if given.test is None else data.evaluate(generator, drawn, bars)
+    attacked = data.attack(generator, drawn, bars)
+    # What private rows were read for stands in the curator's report and nowhere else.
+    found = measured if attacked is None or measured is None else measured.of_synthetic()
     bars.begin("writing")
     with ExitStack() as stack:
         made = {
@@ -116,11 +130,14 @@ def _make(
         data.write(drawn, *(made[name] for name in data.tables))
         made["claim"].write_text(_claim_text(generator), encoding="utf-8")
         data.report(generator, drawn, made["report"], found)
+        if attacked is not None:
+            data.report(generator, drawn, made["curator's report"], measured, attacked)
     summary = _summary_of(generator.fitted_, data.conditions(drawn), found) | {
         "method": method,
         **data.sizes(drawn),
         **{name: str(path) for name, path in data.tables.items()},
         "report": str(files["report"]),
+        "curators_report": None if attacked is None else str(given.curators_report),
         "generator": None if given.save is None else str(given.save),
     }
     return generator, summary, [] if found is None else _measured_table(data, found)
@@ -134,6 +151,11 @@ def _tell(generator: Synthesizer, summary: dict[str, Any], measured: list[Any], 
         if words not in summary["warnings"]:
             note(f"note: {words}")
     note(str(generator.snr_))
+    if summary["curators_report"] is not None:
+        note(
+            f"{summary['curators_report']} is for the curator alone: private rows were read for it "
+            f"without noise. Do not publish it."
+        )
     if json:
         emit(summary)
         return

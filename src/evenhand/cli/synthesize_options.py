@@ -81,6 +81,15 @@ class SynthesizeOptions(ReadsPrivate):
             "these. The guarantee does not cover these numbers.",
         ),
     ] = None
+    curators_report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="A second report, for the curator alone: models trained on the private rows, and "
+            "how well attacks tell private rows from test rows, beside what the claim allows. "
+            "Private rows are read without noise: never publish it. Tables only; needs --test.",
+        ),
+    ] = None
     save: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="New folder for the generator, to draw more later."),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evenhand.generators.images.synthesizer import ImageSynthesizer
     from evenhand.generators.synthesizer import Synthesizer
     from evenhand.generators.tables.evaluation import TableEvaluation
+    from evenhand.generators.tables.membership import Membership
     from evenhand.generators.tables.synthesizer import TableSynthesizer
 
 PICTURES: Final = "images"
@@ -93,6 +94,10 @@ class SyntheticData(ABC):
     def evaluate(self, generator: Any, drawn: Any, bars: Bars) -> Evaluation:
         """Measure on the test file."""
 
+    def attack(self, generator: Any, drawn: Any, bars: Bars) -> Membership | None:
+        """Attack private records for the curator alone, where that was asked for."""
+        return None
+
     @abstractmethod
     def conditions(self, drawn: Any) -> pd.DataFrame:
         """Return label and groups of what was drawn, by their names."""
@@ -105,8 +110,15 @@ class SyntheticData(ABC):
         """Return how many records a further table has, by a name for a summary."""
         return {}
 
-    def report(self, generator: Any, drawn: Any, path: Path, found: Any) -> None:
-        """Write the report."""
+    def report(
+        self,
+        generator: Any,
+        drawn: Any,
+        path: Path,
+        found: Any,
+        membership: Membership | None = None,
+    ) -> None:
+        """Write the report; with ``membership`` the one for the curator alone."""
         from evenhand.report import write_report
 
         name = self.given.private.name
@@ -115,6 +127,7 @@ class SyntheticData(ABC):
             path,
             measured=found,
             test=self.test,
+            membership=membership,
             title=f"{self.title} {name}",
             dataset=dict(zip(self.facts, (name, f"{len(drawn):,}"), strict=True)),
         )
@@ -169,6 +182,10 @@ class Tables(SyntheticData):
         self.where = dict(_asked(text, learnt) for text in given.where or ())
         if given.test is not None:
             self.test = self._parsed(_read_table(given.test, columns=learnt), given.test)
+        if given.curators_report is not None:
+            from evenhand.generators.tables.membership import require_rows
+
+            require_rows(self._members, self.test)  # before anything is spent
         require_memory(
             f"{given.rows:,} rows of {len(columns)} columns",
             float(given.rows) * len(columns) * BYTES_PER_CELL,
@@ -178,6 +195,16 @@ class Tables(SyntheticData):
     def _parsed(self, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
         """Read cells as the schema says."""
         return frame if self.schema is None else self.schema.parse(frame, path)
+
+    @property
+    def _members(self) -> pd.DataFrame:
+        """Private rows that the fit reads."""
+        from evenhand.generators.tables.records import first_of_units
+
+        unit = self.given.unit
+        if unit is None:
+            return self.private
+        return first_of_units(self.private, unit, self.given.per_unit).drop(columns=unit)
 
     def fit(self, generator: TableSynthesizer, **how: Any) -> None:
         """Learn from the private table."""
@@ -220,12 +247,25 @@ class Tables(SyntheticData):
     def evaluate(
         self, generator: TableSynthesizer, drawn: pd.DataFrame, bars: Bars
     ) -> TableEvaluation:
-        """Measure on the test rows."""
+        """Measure on the test rows; models see private rows for the curator's report alone."""
         from evenhand.generators.tables.evaluation import evaluate_rows
 
         assert self.test is not None
+        train = None if self.given.curators_report is None else self._members
         with as_bad_input(KeyError, where="--test"):
-            return evaluate_rows(generator, drawn, self.test, progress=bars)
+            return evaluate_rows(generator, drawn, self.test, train=train, progress=bars)
+
+    def attack(
+        self, generator: TableSynthesizer, drawn: pd.DataFrame, bars: Bars
+    ) -> Membership | None:
+        """Attack private rows for the curator alone, where that was asked for."""
+        if self.given.curators_report is None:
+            return None
+        from evenhand.generators.tables.membership import attack_membership
+
+        bars.begin("attacking, for the curator")
+        found = attack_membership(generator, drawn, self._members, self.test)
+        return found.reveal_to_curator()
 
     def conditions(self, drawn: Any) -> pd.DataFrame:
         """Return label and groups of the rows."""
@@ -287,6 +327,7 @@ class Pictures(SyntheticData):
             ("--drop", given.drop),
             ("--keep", given.keep),
             ("--reference", given.reference),
+            ("--curators-report", given.curators_report),
         ):
             if value:
                 raise ValueError(f"{option} is for tables, and {given.private} holds pictures.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -48,6 +48,11 @@ class Evaluation:
             if u.trained_on == trained_on
         ]
         return float(np.mean(values)) if values else float("nan")
+
+    def of_synthetic(self) -> Self:
+        """Return the same without models that were trained on real records."""
+        kept = tuple(u for u in self.utility if u.trained_on == "synthetic")
+        return replace(self, utility=kept)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; NaN stays NaN."""

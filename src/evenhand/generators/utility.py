@@ -123,11 +123,34 @@ def bootstrap(
     )
 
 
+def roc(
+    truth: BoolArray, scores: FloatArray
+) -> Callable[[FloatArray], tuple[FloatArray, FloatArray]]:
+    """Return the ROC curve as a function of the weights of the rows.
+
+    Shares of the other rows, and of those of the class, that score at least so much, from (0, 0) to
+    (1, 1); rows of one score are one step, which a straight line takes. The scores are sorted once,
+    for the many weights of a bootstrap. NaN without rows of both kinds.
+    """
+    place = np.unique(-scores, return_inverse=True)[1].reshape(-1)
+    n = int(place.max()) + 1
+
+    def curve(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(invalid="ignore"):
+            others, own = (
+                np.concatenate([[0.0], held / held[-1]])
+                for held in (np.bincount(place, weights * of, n).cumsum() for of in (~truth, truth))
+            )
+        return others, own
+
+    return curve
+
+
 def auroc(truth: BoolArray, scores: FloatArray) -> Callable[[FloatArray], float]:
     """Return the area under the ROC curve as a function of the weights of the rows.
 
     The probability that a row of the class scores above one that is not of it, ties counting half.
-    The scores are sorted once, for the many weights of a bootstrap. NaN without rows of both kinds.
+    NaN without rows of both kinds.
 
     Examples
     --------
@@ -135,15 +158,11 @@ def auroc(truth: BoolArray, scores: FloatArray) -> Callable[[FloatArray], float]
     >>> area(np.ones(3)), area(np.array([1.0, 0.0, 1.0]))
     (0.5, 1.0)
     """
-    place = np.unique(scores, return_inverse=True)[1].reshape(-1)
-    n = int(place.max()) + 1
+    curve = roc(truth, scores)
 
     def area(weights: FloatArray) -> float:
-        positive = np.bincount(place, weights * truth, n)
-        negative = np.bincount(place, weights * ~truth, n)
-        pairs = float(positive.sum() * negative.sum())
-        below = np.cumsum(negative) - 0.5 * negative
-        return float(positive @ below) / pairs if pairs > 0 else float("nan")
+        others, own = curve(weights)
+        return float(np.diff(others) @ (own[1:] + own[:-1])) / 2.0
 
     return area
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from scipy.stats import norm
-
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import holder_of, is_attribute
+from evenhand.privacy.trade_off import TradeOff
 
 MARGIN_BINDS: Final = (
     "The margin binds the answered set, that is, the labels the student learned from. It does not "
@@ -143,29 +142,6 @@ def protected(guarantee: Guarantee) -> str:
     return f"Each {guarantee.unit} in the private data"
 
 
-def best_guess(guarantee: Guarantee) -> float:
-    """Largest probability of telling two neighboring data sets apart when either is equally likely.
-
-    ``Phi(mu / 2)`` where the guarantee is known as mu-GDP (Dong, Roth and Su 2022, Section 2);
-    otherwise ``(e^epsilon + delta) / (e^epsilon + 1)``, which (epsilon, delta) alone implies
-    (Kairouz, Oh and Viswanath 2015, Theorem 2.1). Both are upper bounds for any attacker.
-
-    Examples
-    --------
-    >>> claim = dict(epsilon=3.0, delta=1e-5, unit="record", neighbors="replace one", noise="",
-    ...              accounting="", public=(), not_covered=())
-    >>> round(best_guess(Guarantee(**claim)), 3)
-    0.953
-    >>> round(best_guess(Guarantee(**claim, mu_squared=0.517)), 3)
-    0.64
-    """
-    if guarantee.mu_squared is not None:
-        return float(norm.cdf(math.sqrt(guarantee.mu_squared) / 2))
-    # Divided through by e^epsilon, so that a large epsilon does not overflow.
-    shrunk = math.exp(-guarantee.epsilon)
-    return (1 + guarantee.delta * shrunk) / (1 + shrunk)
-
-
 def factor(epsilon: float) -> str:
     """Return ``e**epsilon`` for a reader, rounded up: the claim is an upper bound."""
     if epsilon > 20:
@@ -227,7 +203,7 @@ def _attacker(guarantee: Guarantee) -> str:
 
 def _percent(guarantee: Guarantee) -> str:
     """Return the largest probability of a right guess, rounded up: it is an upper bound."""
-    return f"{min(math.ceil(best_guess(guarantee) * 1000) / 10, 100.0):.1f} %"
+    return f"{min(math.ceil(TradeOff.of(guarantee).best_guess * 1000) / 10, 100.0):.1f} %"
 
 
 def _sentence(words: str) -> str:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import Notion
+from evenhand.generators.tables.membership import Membership
 from evenhand.generators.utility import ModelUtility
 from evenhand.report.colours import NOT_USED, PALETTE, colours
 from evenhand.report.columns import ColumnView
@@ -21,6 +22,7 @@ from evenhand.report.svg import (
     Scale,
     bar,
     beside,
+    curve,
     dot,
     drawing,
     hatching,
@@ -312,6 +314,41 @@ def utility(found: Sequence[ModelUtility], on: str = "rows") -> Markup:
     return legend(
         (f"trained on {source} {on}", colour, shape) for source, colour, shape, _ in sources
     ) + panels((title, panel(get)) for title, get in measures)
+
+
+def membership(found: Membership) -> Markup:
+    """Draw how many members attacks find by how many others they accuse, and what is allowed."""
+    named = list(zip(found.attacks, PALETTE, strict=False))
+    shares = found.attacks[0].accused
+
+    def panel(last: float) -> Markup:
+        near = shares <= last
+        lines = [(found.allowed.found(shares[near]), "margin", "")]
+        lines += [(attack.curve[near], "trace", colour) for attack, colour in named]
+        across = Scale(high=last, percent=True)
+        up = Scale(high=max(float(y.max()) for y, _, _ in lines), percent=True)
+        parts = []
+        for value in up.ticks(5)[1:]:
+            y = ABOVE + TRACE * (1.0 - up.share(value))
+            parts.append(line(0, y, 1, y, "grid"))
+            parts.append(words(0, y - 3, up.words(value), kind="tick"))
+        for value in across.ticks():
+            x = across.share(value)
+            anchor = "start" if x < 0.02 else "end" if x > 0.94 else "middle"
+            parts.append(words(x, ABOVE + TRACE + 17, across.words(value), anchor, "tick"))
+        base = ABOVE + TRACE
+        parts.append(line(0, base, 1, base, "axis"))
+        parts.append(line(0, base, 1, base - TRACE * up.share(last), "joined"))
+        parts += [
+            curve(shares[near] / last, y / up.high, TRACE, below=ABOVE, kind=kind, colour=colour)
+            for y, kind, colour in lines
+        ]
+        return drawing(base + AXIS, parts)
+
+    entries = [(f"by {attack.name}", colour, "") for attack, colour in named]
+    return legend(entries) + panels(
+        [("members found, by others accused", panel(1.0)), ("the same at its left end", panel(0.1))]
+    )
 
 
 def thinned(x: IntArray, y: FloatArray, most: int = MOST_POINTS) -> tuple[IntArray, FloatArray]:

@@ -8,11 +8,13 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import pandas as pd
 
+from evenhand.datasets.findings import FOR_THE_CURATOR
 from evenhand.generators.budget_plan import SignalToNoise
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.synthesizer import Synthesizer
 from evenhand.generators.tables.fidelity import PairFidelity, worst_pairs
+from evenhand.generators.tables.membership import Membership
 from evenhand.report.columns import ColumnView, column_views
 from evenhand.report.page import Report, Section
 from evenhand.report.spending import Spending
@@ -71,17 +73,20 @@ class GeneratorReport(Report):
         Of pictures: some of each combination, beside real ones where test pictures were given.
     measured : TableEvaluation, ImageEvaluation or None
         On real records, *not covered* by the guarantee.
+    membership : Membership or None
+        On private rows: for the curator alone.
     **others
         See ``Report``.
 
     Privacy
     -------
-    All of it but ``measured``, ``facts`` and the real side of ``columns`` and ``strips`` is
-    released.
+    All of it but ``measured``, ``membership``, ``facts`` and the real side of ``columns`` and
+    ``strips`` is released.
     """
 
     heading: ClassVar[str] = "Report on synthetic data"
     glance: ClassVar[str] = "generated/glance.html"
+    for_the_curator: ClassVar[str] = FOR_THE_CURATOR
 
     words: Words
     snr: SignalToNoise
@@ -90,6 +95,7 @@ class GeneratorReport(Report):
     columns: tuple[ColumnView, ...]
     strips: tuple[Strip, ...]
     measured: Any
+    membership: Membership | None = None
 
     @classmethod
     def of(
@@ -100,6 +106,7 @@ class GeneratorReport(Report):
         dataset: Mapping[str, object] | None = None,
         measured: Evaluation | None = None,
         test: Any = None,
+        membership: Membership | None = None,
     ) -> GeneratorReport:
         """Gather the report of a fitted or loaded generator.
 
@@ -114,11 +121,18 @@ class GeneratorReport(Report):
             What ``evaluate`` measured on real records.
         test : DataFrame or ImageData, optional
             Real records that are shown beside the synthetic ones: they are then published.
+        membership : Membership, optional
+            What attacks found: the page is then for the curator alone.
         """
         if not isinstance(measured, Evaluation | None):
             raise TypeError(
                 f"measured must be what evenhand.generators.evaluate returned, got "
                 f"{type(measured).__name__}."
+            )
+        if not isinstance(membership, Membership | None):
+            raise TypeError(
+                f"membership must be what attack_membership(...).reveal_to_curator() gave, got "
+                f"{type(membership).__name__}. The page is then for the curator alone."
             )
         fitted = generator.fitted_
         of_pictures = isinstance(generator, ImageSynthesizer)
@@ -137,6 +151,7 @@ class GeneratorReport(Report):
             columns=() if of_pictures else _columns(generator, test),
             strips=strips(generator, test) if isinstance(generator, ImageSynthesizer) else (),
             measured=measured,
+            membership=membership,
         )
 
     @property
@@ -148,11 +163,18 @@ class GeneratorReport(Report):
         utility = None if found is None else found.utility or None
         there = (
             (True, "claim", "The claim", "claim.html"),
+            (self.real or None, "real", f"What reads real {records}", "generated/real.html"),
             (self.spending, "spending", "What was spent on what", "spending.html"),
             (True, shown, f"The {shown}", f"{records}/{shown}.html"),
             (True, "balance", "Labels and groups", f"{records}/balance.html"),
             (utility, "utility", f"{models} trained on these {records}", "generated/utility.html"),
             (nearness, near, f"How near the {shown} are", f"{records}/{near}.html"),
+            (
+                self.membership,
+                "membership",
+                "Membership inference, beside epsilon",
+                "generated/membership.html",
+            ),
             (True, "settings", "Settings", "settings.html"),
             (True, "use", f"Load and sample {records}", "generated/use.html"),
         )
@@ -162,6 +184,39 @@ class GeneratorReport(Report):
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before using what was generated."""
         return (*super().warnings, *self.notes)
+
+    @property
+    def private(self) -> str:
+        """Why nobody but the curator may read this page; empty where it may be passed on."""
+        if self.membership is None:
+            return ""
+        return (
+            "Numbers on this page were read from private rows, exactly and without noise: "
+            "membership inference, and models that were trained on private rows. No claim covers "
+            "them. Do not publish this page, and do not keep it beside what you publish, unless "
+            "the private rows are public."
+        )
+
+    @property
+    def real(self) -> tuple[tuple[str, str, str], ...]:
+        """What on the page reads real records without noise: what, which records, for whom."""
+        records, models, shown, near = self.words
+        found = self.measured
+        trained_on = {u.trained_on for u in found.utility} if found is not None else set()
+        shown_real = [*(c.real for c in self.columns), *(s.real for s in self.strips)]
+        beside = any(real is not None for real in shown_real)
+        test, public = f"test {records}", f"not covered: to be published if these {records} may be"
+        trained = f"{test}, and the {records} that these were trained on"
+        private = f"private {records} and {test}"
+        every = (
+            (beside, f"The real side of the {shown}", test, public),
+            (found, "Real shares of labels and groups, and how even they are", test, public),
+            (trained_on, f"{models}: AUROC, accuracy and gaps", test, public),
+            ("real" in trained_on, f"{models} trained on real {records}", trained, public),
+            (found and getattr(found, near), f"How near the {shown} are", test, public),
+            (self.membership, "Membership inference", private, "for the curator alone"),
+        )
+        return tuple((what, reads, whom) for there, what, reads, whom in every if there)
 
     @property
     def cells(self) -> tuple[tuple[str, float | None, float | None, float | None], ...]:

@@ -85,6 +85,11 @@ class Report:
         return self.guarantee.cautions
 
     @property
+    def private(self) -> str:
+        """Why nobody but the curator may read this page; empty where it may be passed on."""
+        return ""
+
+    @property
     def sections(self) -> tuple[Section, ...]:
         """What the page is made of, in the order in which it is read."""
         raise NotImplementedError
@@ -180,7 +185,7 @@ def asset(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def write_whole(html: str, path: str | Path) -> Path:
+def write_whole(html: str, path: str | Path, *, mode: int = 0o644) -> Path:
     """Write a page: all of it, or nothing, so that an earlier page survives a failure."""
     path = Path(path)
     page = html.encode("utf-8")
@@ -190,7 +195,7 @@ def write_whole(html: str, path: str | Path) -> Path:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(page)
-        os.chmod(scratch, 0o644)
+        os.chmod(scratch, mode)
         os.replace(scratch, path)
     except BaseException:
         Path(scratch).unlink(missing_ok=True)

@@ -288,11 +288,34 @@ def steps(
         f"H{here}" + (f"V{level}" if level != before else "")
         for here, (before, level) in zip(across[1:], pairwise(up), strict=True)
     )
+    return _stretched(f"M{across[0]} {up[0]}{moves}", height, below) if across else Markup("")
+
+
+def curve(
+    x: FloatArray,
+    y: FloatArray,
+    height: float,
+    *,
+    below: float = 0.0,
+    kind: str = "trace",
+    colour: str = "",
+) -> Markup:
+    """Return a line through points of shares across and up, which stretches like ``steps``."""
+    places = (
+        f"{1000.0 * across:.1f} {height * (1.0 - up):.2f}"
+        for across, up in zip(x.tolist(), y.tolist(), strict=True)
+    )
+    return _stretched("M" + "L".join(places), height, below, kind, colour)
+
+
+def _stretched(
+    path: str, height: float, below: float, kind: str = "trace", colour: str = ""
+) -> Markup:
+    """Return a path over a thousand units across, as wide as its place; its stroke is not wider."""
+    own = f' style="stroke:{colour}"' if colour else ""
     return Markup(
         f'<svg y="{below:g}" width="100%" height="{height:g}" viewBox="0 0 1000 {height:g}" '
-        f'preserveAspectRatio="none"><path class="trace" d="M{across[0]} {up[0]}{moves}"/></svg>'
-        if across
-        else ""
+        f'preserveAspectRatio="none"><path class="{kind}" d="{path}"{own}/></svg>'
     )
 
 

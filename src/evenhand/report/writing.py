@@ -22,6 +22,7 @@ def write_report(
     dataset: Dataset | Mapping[str, object] | None = None,
     measured: Any = None,
     test: Any = None,
+    membership: Any = None,
     pictures: Sequence[ShownPicture] = (),
 ) -> Path:
     """Write ``report.html`` of a fitted or loaded model or generator.
@@ -42,6 +43,10 @@ def write_report(
     test : DataFrame or ImageData, optional
         Of a generator: real records that are shown beside the synthetic ones. They are then
         published, and not covered either.
+    membership : Membership, optional
+        Of a generator of tables: what attacks found, as ``attack_membership(...)
+        .reveal_to_curator()`` gave it. The page is then for the curator alone: it says so on top,
+        and its file is readable by its owner only.
     pictures : sequence of ShownPicture
         Of a model: public pictures to show. They are then published, too.
 
@@ -53,7 +58,8 @@ def write_report(
     Privacy
     -------
     The page holds the claim, released values, public facts and settings: post-processing. Only
-    ``measured``, ``test`` and ``dataset`` can add something else, and they come from the caller.
+    ``measured``, ``test``, ``membership`` and ``dataset`` can add something else, and they come
+    from the caller.
     """
     report: Report
     if isinstance(fitted, Synthesizer):
@@ -62,12 +68,19 @@ def write_report(
         if isinstance(dataset, Dataset):
             raise TypeError("dataset= of a generator must be a mapping of names to what to print.")
         report = GeneratorReport.of(
-            fitted, title=title, dataset=dataset, measured=measured, test=test
+            fitted,
+            title=title,
+            dataset=dataset,
+            measured=measured,
+            test=test,
+            membership=membership,
         )
-    elif test is not None:
-        raise TypeError("test= shows real records beside those of a generator; a model has none.")
+    elif test is not None or membership is not None:
+        raise TypeError(
+            "test= and membership= are about the records of a generator; a model has none."
+        )
     else:
         report = ModelReport.of(
             fitted, title=title, dataset=dataset, measured=measured, pictures=pictures
         )
-    return write_whole(render(report), path)
+    return write_whole(render(report), path, mode=0o600 if report.private else 0o644)

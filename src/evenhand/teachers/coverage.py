@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._private import Private
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, IntArray
 
@@ -37,10 +38,15 @@ class MissingGroups:
     enough: int
 
 
-class GroupsOfTeachers:
+class GroupsOfTeachers(Private):
     """Records per teacher and group; prints as ``<private>``."""
 
     __slots__ = ("__counts", "__names")
+
+    _way_out = (
+        "Which groups a teacher holds is private. Inside the curator's own walls, call "
+        "reveal_to_curator()."
+    )
 
     __counts: IntArray
     __names: tuple[str, ...]
@@ -60,20 +66,6 @@ class GroupsOfTeachers:
             },
             enough=max(1, int(counts.sum(axis=0).min()) // RECORDS),
         )
-
-    def __repr__(self) -> str:
-        return "<private>"
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(
-            "Which groups a teacher holds is private. Inside the curator's own walls, call "
-            "reveal_to_curator()."
-        )
-
-    __setattr__ = __delattr__ = _refuse
-    __eq__ = __ne__ = __bool__ = __iter__ = __array__ = _refuse
-    __reduce__ = __reduce_ex__ = __getstate__ = _refuse
-    __hash__ = None  # type: ignore[assignment]  # as for any type whose == is refused
 
 
 def groups_of_teachers(

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import numpy as np
 
 from evenhand import _checks
+from evenhand._private import Private
 from evenhand.fairness.bounds import vote_rates
 from evenhand.privacy import GNMax
 from evenhand.typing import ArrayLike, FloatArray
 from evenhand.voting.blocks import Mechanism
 from evenhand.voting.votes import Votes
 
-_WAY_OUT = (
-    "An expected disparity is computed from private votes and is itself private. Report the "
-    "disparity of released answers; inside the curator's own walls, call reveal_to_curator()."
-)
 
-
-class ExpectedRates:
+class ExpectedRates(Private):
     """Expected rate of each class in each group's noisy votes; prints as ``<private>``."""
 
     __slots__ = ("__rates",)
+
+    _way_out = (
+        "An expected disparity is computed from private votes and is itself private. Report the "
+        "disparity of released answers; inside the curator's own walls, call reveal_to_curator()."
+    )
 
     __rates: FloatArray
 
@@ -37,18 +36,6 @@ class ExpectedRates:
         """Return the largest difference between two groups, in [0, 1]. Do not publish."""
         apart = np.nanmax(self.__rates, axis=0) - np.nanmin(self.__rates, axis=0)
         return float(apart.max())
-
-    def __repr__(self) -> str:
-        return "<private>"
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(_WAY_OUT)
-
-    __setattr__ = __delattr__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __bool__ = __float__ = __int__ = __iter__ = __array__ = _refuse
-    __reduce__ = __reduce_ex__ = __getstate__ = _refuse
-    __hash__ = None  # type: ignore[assignment]  # as for any type whose == is refused
 
 
 def expected_rates(

@@ -79,8 +79,14 @@ def even_rates(
             f"even_rates moves the odds of two classes, and {known.names[0]!r} has "
             f"{known.sizes[0]}. Use balance=('label', 'sensitive')."
         )
-    rng = as_generator(random_state)
-    trial = _Trial.of(generator, rng)
+    return evened(generator, Trial.of(generator, as_generator(random_state)), fairness, amount, gap)
+
+
+def evened(
+    generator: TableSynthesizer, trial: Trial, fairness: str, amount: float, gap: float
+) -> FloatArray:
+    """Return the shares under which the rates of a trial come together; see ``even_rates``."""
+    known = generator.conditions_
     if fairness == "both":
         learnt = generator.shares_.to_numpy(dtype=np.float64)
         odds = _both(trial, float(learnt[known.labels() == 1].sum()), gap)
@@ -91,7 +97,7 @@ def even_rates(
     return shares
 
 
-def _both(trial: _Trial, learnt: float, gap: float) -> FloatArray:
+def _both(trial: Trial, learnt: float, gap: float) -> FloatArray:
     """Log-odds of the second class per group, under which neither gap is large."""
     best, least = np.zeros(trial.n_groups), np.inf
     start = float(np.clip(logit(learnt), -FARTHEST, 0.0))
@@ -107,8 +113,16 @@ def _both(trial: _Trial, learnt: float, gap: float) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Trial:
-    """Scores of a model of evenly spread rows, on rows as they are learnt."""
+class Trial:
+    """Scores of a model of evenly spread rows, on rows as they are learnt, of all groups alike.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n,)
+    truth, groups : ndarray of int64, shape (n,)
+        The label and the group that each row was drawn for.
+    n_groups : int
+    """
 
     scores: FloatArray
     truth: IntArray
@@ -116,7 +130,8 @@ class _Trial:
     n_groups: int
 
     @classmethod
-    def of(cls, generator: TableSynthesizer, rng: np.random.Generator) -> _Trial:
+    def of(cls, generator: TableSynthesizer, rng: np.random.Generator) -> Trial:
+        """Train the model on evenly spread rows, and score rows as they are learnt."""
         known = generator.conditions_
         spread = np.repeat(np.arange(known.n), N_ROWS // known.n)
         even = generator.states(spread, rng)

@@ -169,8 +169,7 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
         raise ValueError("The private table has no rows.")
     if roles.unit is not None:
         _checks.at_least("per_unit", per_unit, 1)
-        rank = kept.groupby(roles.unit, sort=False).cumcount()
-        kept = kept[(rank < per_unit).to_numpy()]
+        kept = first_of_units(kept, roles.unit, per_unit)
         units = kept[roles.unit].to_numpy()
         table = TypedTable(kept.drop(columns=[roles.unit]), given.where)
     _require_feature(table, roles)
@@ -197,6 +196,12 @@ def _refuse_gaps(named: Sequence[tuple[str, str]], table: TypedTable) -> int:
     """Raise for columns with a role that are not there, or have a missing value."""
     _checks.together(partial(_require_whole, table, what, name) for what, name in named)
     return 0
+
+
+def first_of_units(frame: pd.DataFrame, unit: str, per_unit: int) -> pd.DataFrame:
+    """Return the rows that a fit reads: of each unit the first ones."""
+    rank = frame.groupby(unit, sort=False).cumcount()
+    return frame[(rank < per_unit).to_numpy()]
 
 
 def _require_whole(table: TypedTable, what: str, name: str) -> None:

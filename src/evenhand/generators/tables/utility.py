@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -107,6 +107,56 @@ def utility(
     return tuple(out)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Features:
+    """Columns of a table as numbers: scaled, and one number for each category.
+
+    Parameters
+    ----------
+    names, numeric : tuple of str
+        Columns that are read, and those of them that are numbers.
+    """
+
+    names: tuple[str, ...]
+    numeric: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, rows: pd.DataFrame, schema: Schema, *, categorical: Sequence[str], away: Set[str]
+    ) -> Features:
+        """Read all columns but those ``away``; ``categorical`` are no numbers, come what may."""
+        names = tuple(name for name in rows.columns if name not in away)
+        kinds = {column.name: column.kind for column in schema.columns}
+        numeric = (n for n in names if kinds.get(n) == "numeric" and n not in categorical)
+        return cls(names=names, numeric=tuple(numeric))
+
+    @property
+    def encoder(self) -> ColumnTransformer:
+        """What makes numbers of the columns, to be fitted to ``plain`` rows."""
+        texts = [name for name in self.names if name not in self.numeric]
+        return ColumnTransformer(
+            [
+                (
+                    "numbers",
+                    make_pipeline(SimpleImputer(), StandardScaler()),
+                    list(self.numeric),
+                ),
+                ("texts", OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts),
+            ]
+        )
+
+    def plain(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return numbers as floats and the rest as text, "missing" where there is none."""
+        return pd.DataFrame(
+            {
+                name: Column(rows[name]).numbers
+                if name in self.numeric
+                else rows[name].astype(object).map(text_of, na_action="ignore").fillna("missing")
+                for name in self.names
+            }
+        )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Judge:
     """A model that was trained on rows of a table, to be tested on others.
@@ -115,13 +165,12 @@ class Judge:
     ----------
     model : scikit-learn pipeline
         Fitted; its classes are texts.
-    features, numeric : tuple of str
-        Columns that it reads, and those of them that are numbers.
+    features : Features
+        Columns that it reads.
     """
 
     model: Any
-    features: tuple[str, ...]
-    numeric: tuple[str, ...]
+    features: Features
 
     @classmethod
     def of(
@@ -137,45 +186,24 @@ class Judge:
     ) -> Judge:
         """Train one of ``MODELS`` on rows; arguments as for ``utility``."""
         away = {label} | (set() if use_sensitive else set(sensitive))
-        features = [name for name in rows.columns if name not in away]
-        kinds = {column.name: column.kind for column in schema.columns}
-        numeric = [n for n in features if kinds.get(n) == "numeric" and n not in sensitive]
-        texts = [n for n in features if n not in numeric]
-        encoder = ColumnTransformer(
-            [
-                ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), numeric),
-                ("texts", OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts),
-            ]
-        )
-        fitted = make_pipeline(encoder, MODELS[model](random_state))
+        features = Features.of(rows, schema, categorical=sensitive, away=away)
+        fitted = make_pipeline(features.encoder, MODELS[model](random_state))
         y = rows[label].map(text_of).to_numpy(dtype=object).astype(str)
         with warnings.catch_warnings():
             # A fixed number of steps is the point.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted.fit(_plain(rows, features, numeric), y)
-        return cls(model=fitted, features=tuple(features), numeric=tuple(numeric))
+            fitted.fit(features.plain(rows), y)
+        return cls(model=fitted, features=features)
 
     def probabilities(self, rows: pd.DataFrame, classes: Sequence[str]) -> FloatArray:
         """Return the probability of each class for each row; 0 for a class that was not learnt."""
         learnt = [str(value) for value in self.model.classes_]
-        found = self.model.predict_proba(_plain(rows, self.features, self.numeric))
+        found = self.model.predict_proba(self.features.plain(rows))
         probabilities = np.zeros((len(rows), len(classes)))
         for column, value in enumerate(learnt):
             if value in classes:
                 probabilities[:, classes.index(value)] = found[:, column]
         return probabilities
-
-
-def _plain(rows: pd.DataFrame, features: Sequence[str], numeric: Sequence[str]) -> pd.DataFrame:
-    """Return numbers as floats and the rest as text, "missing" where there is none."""
-    return pd.DataFrame(
-        {
-            name: Column(rows[name]).numbers
-            if name in numeric
-            else rows[name].astype(object).map(text_of, na_action="ignore").fillna("missing")
-            for name in features
-        }
-    )
 
 
 def _codes(column: pd.Series[Any], classes: Sequence[str]) -> IntArray:

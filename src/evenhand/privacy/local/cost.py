@@ -8,12 +8,13 @@ no run, and has one door, named after who may use it.
 from __future__ import annotations
 
 import math
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from evenhand._checks import at_least, one_of, positive
+from evenhand._private import Private
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, checked_orders, epsilon_of
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
@@ -21,15 +22,10 @@ DIRECTIONS: Final = ("forward", "reverse", "both")
 """Of the divergence: "forward" is D(M(D) || M(D')), "reverse" is D(M(D') || M(D)), D the data at
 hand. Only "both" bounds the privacy loss of a neighbor on either side."""
 
-_WAY_OUT: Final = (
-    "A local cost is computed from private votes and is itself private. Report "
-    "ledger.budget or a Guarantee; inside the curator's own walls, call reveal_to_curator()."
-)
-
 _BLOCK: Final = 1 << 13  # numbers per work array: stays in the first cache
 
 
-class LocalCost:
+class LocalCost(Private):
     """Renyi divergence of answers at the actual votes: private, so it prints as ``<private>``.
 
     Costs of the same direction, neighbors and orders add up. Printing, comparing, converting,
@@ -58,6 +54,11 @@ class LocalCost:
 
     __slots__ = ("__rdp", "direction", "neighbors", "orders")
 
+    _way_out = (
+        "A local cost is computed from private votes and is itself private. Report "
+        "ledger.budget or a Guarantee; inside the curator's own walls, call reveal_to_curator()."
+    )
+
     orders: FloatArray
     direction: str
     neighbors: str
@@ -79,11 +80,13 @@ class LocalCost:
                 f"got {values.shape}."
             )
         values.setflags(write=False)
-        set_once = super().__setattr__
-        set_once("orders", grid)
-        set_once("direction", one_of("direction", direction, DIRECTIONS))
-        set_once("neighbors", one_of("neighbors", neighbors, NEIGHBORS))
-        set_once("_LocalCost__rdp", values)
+        for name, value in (
+            ("orders", grid),
+            ("direction", one_of("direction", direction, DIRECTIONS)),
+            ("neighbors", one_of("neighbors", neighbors, NEIGHBORS)),
+            ("_LocalCost__rdp", values),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def n_queries(self) -> int:
@@ -138,29 +141,6 @@ class LocalCost:
         return LocalCost(
             rdp, orders=self.orders, direction=self.direction, neighbors=self.neighbors
         )
-
-    def __repr__(self) -> str:
-        return "<private>"
-
-    def __format__(self, spec: str) -> str:
-        return "<private>"
-
-    def __copy__(self) -> LocalCost:
-        return self
-
-    def __deepcopy__(self, memo: object) -> LocalCost:
-        return self
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(_WAY_OUT)
-
-    __setattr__ = __delattr__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __bool__ = __float__ = __int__ = __index__ = __complex__ = __round__ = _refuse
-    __iter__ = __getitem__ = __contains__ = __array__ = _refuse
-    __reduce__ = __reduce_ex__ = __getstate__ = _refuse
-    __hash__ = None  # type: ignore[assignment]  # as for any type whose == is refused
-    __array_ufunc__ = None
 
 
 def theorem6(
