@@ -354,6 +354,34 @@ def test_a_claim_has_a_verdict_only_where_its_interval_leaves_0_out() -> None:
     assert [verdict([-0.01]), verdict([0.01]), verdict([0.0])] == ["yes", "no", "no"]
 
 
+def test_convolutions_pay_where_one_measure_is_better_beyond_chance_and_none_is_worse() -> None:
+    module = script("pfguard_sampling")
+    small, wide = (0.02, 0.01), (0.02, 0.03)
+    assert module.pays(small, (0.5, 1.0)) == "yes"
+    assert module.pays(wide, (-2.0, 1.0)) == "yes"  # a smaller distance is better
+    assert module.pays(wide, (-2.0, 3.0)) == "no"
+    assert module.pays(small, (2.0, 1.0)) == "no"
+    assert module.pays((-0.02, 0.01), (-2.0, 1.0)) == "no"
+    assert module.pays((0.02, None), (-2.0, None)) == "-"  # one seed has no interval
+    # Of pairs with the same seed, in the mean over both samplings.
+    rows = [
+        {"name": f"M, {net}: {name}", "repeats": [run(seed) for seed in range(3)]}
+        for net, more in (("dense", 0.0), ("convolutional", 0.1))
+        for name in ("none", "fair")
+        for run in [
+            lambda seed, more=more, name=name: {
+                "accuracy": 0.5 + 0.1 * seed + more * (name == "fair"),
+                "far": 5.0 - 10.0 * more,
+                "cpu_s": 1.0 + 10.0 * more,
+            }
+        ]
+    ]
+    [told] = module.changes(rows)
+    assert (told["method"], told["times"], told["pays"]) == ("M", 2.0, "yes")
+    assert told["accuracy"] == pytest.approx((0.05, 0.0), abs=1e-9)
+    assert told["far"] == pytest.approx((-1.0, 0.0))
+
+
 def test_reference_rows_are_as_many_of_each_sex_and_apart() -> None:
     module = script("pfguard_table5_methods")
     private = pd.DataFrame({"sex": np.repeat(["Female", "Male"], [330, 770]), "row": range(1100)})
