@@ -250,6 +250,28 @@ def test_a_generator_of_labels_alone_knows_no_groups() -> None:
     assert sorted(rows.y) == ["lies"] * 5 + ["stands"] * 5
 
 
+@pytest.mark.parametrize("shape", [(28, 28), (32, 32, 3)])
+@pytest.mark.parametrize(
+    "method", [DataLensImages, DPWGANImages, GPATEImages, GSWGANImages, PlainGANImages]
+)
+def test_convolutional_networks_draw_and_come_back_from_a_file(
+    method: Any, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    images, y, side = pictures(60)
+    images = np.kron(images, np.ones((4, 4), dtype=np.uint8))[:, : shape[0], : shape[1]]
+    images = images.reshape(*images.shape, *(1 for _ in shape[2:])) * np.ones(shape[2:], np.uint8)
+    sizes = {"n_steps": 2, "n_rows": 4, "critic_rows": 4, "critic_steps": 1, "width": 16}
+    sizes |= {"n_batches": 3} if method is DPWGANImages else {}
+    sizes |= {"n_teachers": 3} if method not in (DPWGANImages, PlainGANImages) else {}
+    made = method(**sizes, **CONVOLUTIONAL, noise=SeededNoise(0), random_state=0)
+    made.fit(images, y, sensitive_features=side, budget=Budget(epsilon=10.0, delta=1e-5))
+    again = load(made.save(tmp_path / "generator"))
+    drawn = [m.sample(4, balance=(), random_state=0).images for m in (made, again)]
+    assert drawn[0].shape == (4, *shape)
+    assert np.array_equal(*drawn)
+    assert "skip0.weight" in again.weights_  # residual blocks
+
+
 @pytest.mark.parametrize(
     "made",
     [PUBLISHED["GS_WGAN"], PUBLISHED["G_PATE"], PUBLISHED["DATALENS"]],
