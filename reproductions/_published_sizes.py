@@ -13,6 +13,7 @@ from evenhand.generators.images import DataLensImages, GPATEImages
 
 GS_WGAN = PublishedGSWGANImages(
     schedule="in turn",
+    network="convolutional",
     filters=(64, 128, 256),
     spectral=True,
     warm_steps=2000,

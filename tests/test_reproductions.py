@@ -394,6 +394,41 @@ def test_a_claim_has_a_verdict_only_where_its_interval_leaves_0_out() -> None:
     assert [verdict([-0.01]), verdict([0.01]), verdict([0.0])] == ["yes", "no", "no"]
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "far", "pays"),
+    [
+        ((0.02, 0.01), (0.5, 1.0), True),
+        ((0.02, 0.03), (-2.0, 1.0), True),  # a smaller distance is better
+        ((0.02, 0.03), (-2.0, 3.0), False),
+        ((0.02, 0.01), (2.0, 1.0), False),
+        ((-0.02, 0.01), (-2.0, 1.0), False),
+    ],
+)
+def test_convolutions_pay_where_one_measure_is_better_beyond_chance_and_none_is_worse(
+    accuracy: tuple[float, float], far: tuple[float, float], pays: bool
+) -> None:
+    assert script("pfguard_sampling").Change(accuracy, far, 1.0).pays == pays
+
+
+def test_what_convolutions_change_is_read_off_pairs_of_the_same_seed() -> None:
+    def runs(more: float) -> list[dict[str, float]]:
+        return [{"accuracy": 0.1 * seed + more, "far": 5.0 - more, "cpu_s": 1.0} for seed in (1, 2)]
+
+    rows = [
+        {"name": name, "repeats": runs(more)}
+        for name, more in (
+            ("dense: none", 0.0),
+            ("dense: fair", 0.1),
+            ("convolutional: none", 0.3),
+            ("convolutional: fair", 0.2),
+        )
+    ]
+    told = script("pfguard_sampling").change(rows)  # by hand: .25 in the mean, for .05
+    assert told.accuracy == pytest.approx((0.2, 0.0))
+    assert told.far == pytest.approx((-0.2, 0.0), abs=1e-9)
+    assert told.times == 1.0
+
+
 def test_reference_rows_are_as_many_of_each_sex_and_apart() -> None:
     module = script("pfguard_table5_methods")
     private = pd.DataFrame({"sex": np.repeat(["Female", "Male"], [330, 770]), "row": range(1100)})

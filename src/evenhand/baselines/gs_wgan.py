@@ -1,9 +1,9 @@
-"""GS-WGAN as published: one critic a step by a schedule, convolutions, and a warm start."""
+"""GS-WGAN as published: one critic a step by a schedule, spectral norm, and a warm start."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -16,13 +16,7 @@ from evenhand.generators.images.codec import EncodedImages
 from evenhand.generators.images.teacher_gan import GSWGANImages
 from evenhand.generators.images.teachers import Teachers
 from evenhand.generators.registry import register
-from evenhand.learners.nets.picture_critics import (
-    SLOPE,
-    ConvCritic,
-    CriticNetwork,
-    CriticStack,
-    CriticTraining,
-)
+from evenhand.learners.nets.picture_critics import SLOPE, CriticStack, CriticTraining
 from evenhand.learners.nets.tensors import seeded
 from evenhand.typing import IntArray
 
@@ -144,8 +138,6 @@ class PublishedGSWGANImages(GSWGANImages):
         "in turn": one critic a step, in a fixed public order; with as many teachers and the same
         budget its signal to noise is lower by a factor of ``n_teachers``. "all": every critic
         answers at every step, as in ``GSWGANImages``.
-    filters : sequence of int, optional
-        Maps of convolutional critics; fully connected ones with ``hidden`` if not given.
     spectral : bool
         Whether every matrix of a critic is divided by its largest singular value.
     warm_steps : int
@@ -176,14 +168,8 @@ class PublishedGSWGANImages(GSWGANImages):
     teachers: ClassVar[type[Teachers]] = WarmTeachers
 
     schedule: str = "in turn"
-    filters: Sequence[int] | None = None
     spectral: bool = False
     warm_steps: int = 0
-
-    def _critic(self) -> CriticNetwork:
-        if self.filters is None:
-            return super()._critic()
-        return ConvCritic(shape=self.codec_.size, widths=tuple(self.filters))
 
     def _training(self) -> CriticTraining:
         return replace(super()._training(), spectral=self.spectral)

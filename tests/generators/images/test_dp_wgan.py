@@ -12,7 +12,7 @@ from evenhand.generators.images import DPWGANImages
 from evenhand.generators.images.adversarial import STEPS
 from evenhand.generators.images.dp_wgan import CELLS, CellWeights
 from evenhand.generators.images.synthesizer import COUNTS
-from evenhand.learners.nets.picture_critics import DenseCritic
+from evenhand.learners.nets.picture_critics import ConvCritic, DenseCritic
 from evenhand.learners.nets.single_critic import BOUND, SingleCritic
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.teachers import by_position
@@ -175,20 +175,32 @@ def test_bounds_move_with_what_left_and_flat_ones_do_not() -> None:
     assert bound != 1.0
 
 
-def test_the_gradient_of_each_picture_is_that_of_its_score_alone() -> None:
+@pytest.mark.parametrize(
+    "network", [DenseCritic(hidden=(5, 3)), ConvCritic(shape=(1, 4, 6), filters=(3, 2))]
+)
+def test_the_gradient_of_each_picture_is_that_of_its_score_alone(network: Any) -> None:
     # A second derivation: autograd on one picture at a time.
     import torch
 
-    critic = SingleCritic(DenseCritic(hidden=(5, 3)), (1, 2, 3), 4, 1e-3, np.random.default_rng(0))
-    x, heads = torch.rand(7, 6), np.array([0, 1, 2, 3, 0, 1, 2])
+    critic = SingleCritic(network, (1, 4, 6), 4, 1e-3, np.random.default_rng(0))
+    x, heads = torch.rand(7, 24), np.array([0, 1, 2, 3, 0, 1, 2])
     found = critic.gradients(x, heads)
     assert found.shape == (7, critic.n_weights)
     for i in range(7):
         w = [t.detach().clone().requires_grad_() for t in critic._weights]
-        h = x[i]
+        h = x[i : i + 1]
         for j in range(0, 4, 2):
-            h = torch.nn.functional.leaky_relu(h @ w[j] + w[j + 1][0], 0.2)
-        (h @ w[4] + w[5][0])[heads[i]].backward()
+            if w[j].ndim == 4:
+                h = torch.nn.functional.conv2d(
+                    h.view(1, -1, 4, 6) if j == 0 else h, w[j], w[j + 1][0], 2, 2
+                )
+            else:
+                h = h @ w[j] + w[j + 1][0]
+            h = torch.nn.functional.leaky_relu(h, 0.2)
+        scores = (h.flatten(1) @ w[4] + w[5][0])[0]
+        if scores.numel() == 5:  # class projection
+            scores = scores[0] + scores[1:]
+        scores[heads[i]].backward()
         alone = np.concatenate([t.grad.numpy().ravel() for t in w])
         np.testing.assert_allclose(found[i], alone, atol=1e-6)
 

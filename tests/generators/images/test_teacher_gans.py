@@ -55,6 +55,7 @@ SMALL: dict[str, Any] = {
 }
 
 
+CONVOLUTIONAL: dict[str, Any] = {"network": "convolutional"}
 WARM: Any = partial(PublishedGSWGANImages, schedule="all")
 
 
@@ -73,9 +74,15 @@ class TestGSWGAN(ImageSynthesizerContract):
         return GSWGANImages(**SMALL, critic_steps=2, noise=SeededNoise(0), random_state=0)
 
 
+class TestConvolutionalGSWGAN(ImageSynthesizerContract):
+    def new(self) -> ImageSynthesizer:
+        small = {**SMALL, **CONVOLUTIONAL, "filters": (4, 8), "critic_steps": 2}
+        return GSWGANImages(**small, noise=SeededNoise(0), random_state=0)
+
+
 class TestGSWGANInTurn(ImageSynthesizerContract):
     def new(self) -> ImageSynthesizer:
-        small = {**SMALL, "n_teachers": 12, "critic_steps": 1, "filters": (4,)}
+        small = {**SMALL, "n_teachers": 12, "critic_steps": 1}
         return PublishedGSWGANImages(**small, noise=SeededNoise(0), random_state=0)
 
 
@@ -243,6 +250,28 @@ def test_a_generator_of_labels_alone_knows_no_groups() -> None:
     assert sorted(rows.y) == ["lies"] * 5 + ["stands"] * 5
 
 
+@pytest.mark.parametrize("shape", [(28, 28), (32, 32, 3)])
+@pytest.mark.parametrize(
+    "method", [DataLensImages, DPWGANImages, GPATEImages, GSWGANImages, PlainGANImages]
+)
+def test_convolutional_networks_draw_and_come_back_from_a_file(
+    method: Any, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    images, y, side = pictures(60)
+    images = np.kron(images, np.ones((4, 4), dtype=np.uint8))[:, : shape[0], : shape[1]]
+    images = images.reshape(*images.shape, *(1 for _ in shape[2:])) * np.ones(shape[2:], np.uint8)
+    sizes = {"n_steps": 2, "n_rows": 4, "critic_rows": 4, "critic_steps": 1, "width": 16}
+    sizes |= {"n_batches": 3} if method is DPWGANImages else {}
+    sizes |= {"n_teachers": 3} if method not in (DPWGANImages, PlainGANImages) else {}
+    made = method(**sizes, **CONVOLUTIONAL, noise=SeededNoise(0), random_state=0)
+    made.fit(images, y, sensitive_features=side, budget=Budget(epsilon=10.0, delta=1e-5))
+    again = load(made.save(tmp_path / "generator"))
+    drawn = [m.sample(4, balance=(), random_state=0).images for m in (made, again)]
+    assert drawn[0].shape == (4, *shape)
+    assert np.array_equal(*drawn)
+    assert "skip0.weight" in again.weights_  # residual blocks
+
+
 @pytest.mark.parametrize(
     "made",
     [PUBLISHED["GS_WGAN"], PUBLISHED["G_PATE"], PUBLISHED["DATALENS"]],
@@ -252,7 +281,8 @@ def test_the_papers_sizes_are_settings_that_a_few_teachers_can_run(made: Any) ->
     settings = {**made.settings(), "n_teachers": 3, "n_steps": 2, "critic_steps": 1}
     settings |= {"critic_rows": 4, "n_rows": 4, "width": 16, "sampler": None}
     settings |= {"k": 30} if "k" in settings else {}
-    settings |= {"filters": (8, 8), "warm_steps": 2} if settings.get("filters") else {}
+    settings |= {"filters": (8, 8)}
+    settings |= {"warm_steps": 2} if "warm_steps" in settings else {}
     images, y, _ = pictures(60)
     small = type(made)(**settings, noise=SeededNoise(0), random_state=0)
     small.fit(images, y, budget=Budget(epsilon=10.0, delta=1e-5))
@@ -293,6 +323,11 @@ BAD = {
         {"n_teachers": 10**7, "hidden": (500,)},
         MemoryError,
         r"10000000 critics of 34,504 numbers need .*Lower n_teachers or hidden. Nothing was spent",
+    ),
+    "more convolutional critics than memory": (
+        {"n_teachers": 10**7, **CONVOLUTIONAL, "filters": (64,)},
+        MemoryError,
+        r"10000000 critics of 6,789 numbers need .*Lower n_teachers or filters. Nothing was spent",
     ),
     "more teachers than pictures": ({"n_teachers": 301}, ValueError, "n_teachers must be at most"),
     "no steps": ({"n_steps": 0}, ValueError, "n_steps must be at least 1"),
@@ -337,7 +372,8 @@ def test_what_cannot_run_is_refused_before_anything_is_spent(case: str) -> None:
         (lambda: fitted(DataLensImages, k=65), "k must be at most the numbers of a row"),
         (lambda: fitted(DataLensImages, threshold=-1.0), "threshold must be finite and >= 0"),
         (lambda: fitted(GPATEImages, reach=0.0), "reach must be finite and > 0"),
-        (lambda: fitted(PublishedGSWGANImages, filters=(0,)), "widths must be at least 1"),
+        (lambda: fitted(GSWGANImages, network="conv"), "one of 'dense', 'convolutional', got"),
+        (lambda: fitted(GSWGANImages, **CONVOLUTIONAL, filters=(0,)), "filters must be at least 1"),
         (lambda: fitted(PublishedGSWGANImages, warm_steps=-1), "warm_steps must be at least 0"),
     ],
 )

@@ -17,7 +17,12 @@ from evenhand.baselines.pfguard import (
 from evenhand.generators import GroupBalancedSampler
 from evenhand.generators.images import DataLensImages, GPATEImages, GSWGANImages, TeacherGANImages
 from evenhand.generators.images.teachers import CHUNK, Teachers
-from evenhand.learners.nets.picture_critics import ConvCritic, CriticTraining, DenseCritic
+from evenhand.learners.nets.picture_critics import (
+    ConvCritic,
+    CriticStack,
+    CriticTraining,
+    DenseCritic,
+)
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.teachers import by_position
 from evenhand.teachers.partition import Partition
@@ -37,8 +42,11 @@ SMALL: dict[str, Any] = {
     "n_rows": 4,
     "critic_rows": 6,
     "hidden": (8,),
+    "filters": (3, 4),
     "width": 8,
 }
+NETWORKS = ("dense", "convolutional")
+CRITICS = [DenseCritic(hidden=(6, 5)), ConvCritic(shape=(1, 8, 8), filters=(3, 4))]
 
 WARM: Any = partial(PublishedGSWGANImages, schedule="all")
 Watched = tuple[Teachers, list[np.ndarray]]
@@ -113,15 +121,18 @@ def home(record: int) -> int:
     return int(by_position(N, TEACHERS, np.random.default_rng(3)).teacher[record])
 
 
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("sampler", sorted(SAMPLERS))
-def test_one_record_moves_one_teacher_bit_for_bit(sampler: str) -> None:
+def test_one_record_moves_one_teacher_bit_for_bit(sampler: str, network: str) -> None:
     # Each teacher reads 6 rows in each of 6 steps. One record of some 20 is missed by all of them
     # with probability (1 - 6/20)**6 = .12 or so, and then nothing moves.
-    seen = [moved(TeacherGANImages, record, sampler=SAMPLERS[sampler]) for record in RECORDS]
+    how: dict[str, Any] = {"sampler": SAMPLERS[sampler], "network": network}
+    seen = [moved(TeacherGANImages, record, **how) for record in RECORDS]
     assert all(m in ([], [home(record)]) for m, record in zip(seen, RECORDS, strict=True))
     assert any(seen)
 
 
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize(
     ("make", "settings"),
     [
@@ -129,17 +140,13 @@ def test_one_record_moves_one_teacher_bit_for_bit(sampler: str) -> None:
         (DataLensImages, {"k": 5}),
         (GPATEImages, {"n_directions": 3}),
         (GSWGANImages, {"critic_steps": 2}),
-        (WARM, {"critic_steps": 2, "filters": (4,)}),
         (WARM, {"critic_steps": 1, "spectral": True}),
         (WARM, {"critic_steps": 1, "warm_steps": 3}),
-        (
-            WARM,
-            {"critic_steps": 1, "filters": (3, 4), "spectral": True, "warm_steps": 2},
-        ),
+        (WARM, {"critic_steps": 1, "spectral": True, "warm_steps": 2}),
     ],
 )
-def test_so_it_is_for_every_method(make: Any, settings: dict[str, Any]) -> None:
-    assert moved(make, 7, **settings) == [home(7)]
+def test_so_it_is_for_every_method(make: Any, settings: dict[str, Any], network: str) -> None:
+    assert moved(make, 7, network=network, **settings) == [home(7)]
 
 
 def test_in_turn_too_one_record_moves_one_teacher() -> None:
@@ -158,7 +165,9 @@ def test_a_warm_start_in_turn_moves_one_teacher_whoever_is_asked_later() -> None
     # Every critic has its warm start, also those that 6 steps do not come to.
     later = next(r for r in range(N) if home(r) >= 6)
     settings = {"critic_steps": 1, "warm_steps": 2, "spectral": True}
-    assert moved(PublishedGSWGANImages, later, **settings) == [home(later)]
+    for network in NETWORKS:
+        found = moved(PublishedGSWGANImages, later, network=network, **settings)
+        assert found == [home(later)]
 
 
 STRATA: list[tuple[Any, dict[str, Any]]] = [
@@ -173,10 +182,12 @@ STRATA: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize(("make", "settings"), STRATA)
 def test_with_strata_another_group_moves_two_teachers_and_the_same_group_one(
-    make: Any, settings: dict[str, Any]
+    make: Any, settings: dict[str, Any], network: str
 ) -> None:
+    settings = settings | {"network": network}
     side = pictures(N)[2]
     # The first thing drawn from the seed deals the positions; the group says which of the two.
     place = 2 * int(by_position(N, TEACHERS // 2, np.random.default_rng(3)).teacher[7])
@@ -222,7 +233,8 @@ def test_teachers_are_distinct_and_their_rows_are_disjoint() -> None:
 
 
 @pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
-def test_a_teacher_without_pictures_reads_nobodys_and_says_nothing(loss: str) -> None:
+@pytest.mark.parametrize("network", CRITICS)
+def test_a_teacher_without_pictures_reads_nobodys_and_says_nothing(loss: str, network: Any) -> None:
     import torch
 
     images, y, _ = pictures(40)
@@ -238,7 +250,7 @@ def test_a_teacher_without_pictures_reads_nobodys_and_says_nothing(loss: str) ->
             heads,
             n_heads=2,
             partition=deal,
-            network=DenseCritic(hidden=(5,)),
+            network=network,
             training=CriticTraining(loss=loss),
             sampler=GroupBalancedSampler(),
             batch_size=4,
@@ -258,10 +270,25 @@ def test_a_teacher_without_pictures_reads_nobodys_and_says_nothing(loss: str) ->
     assert [t for t, (a, b) in enumerate(pairs) if a != b] == [0]
 
 
+def score_alone(weights: list[Any], x: Any) -> Any:
+    """Scores (n, n_heads) of pictures (n, 1, 8, 8) by one critic of ``CRITICS``, by its layers."""
+    import torch
+
+    h, convolves = x, weights[0].ndim == 4
+    for weight, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
+        if convolves:
+            h = torch.nn.functional.conv2d(h, weight, bias[0], stride=2, padding=2)
+        else:
+            h = h.flatten(1) @ weight + bias
+        h = torch.nn.functional.leaky_relu(h, 0.2)
+    if not convolves:
+        return h @ weights[-2] + weights[-1]
+    real, more = weights[-2][:, :1], weights[-2][:, 1:]  # class projection
+    return h.flatten(1) @ (real + more) + weights[-1][:, :1] + weights[-1][:, 1:]
+
+
 @pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
-@pytest.mark.parametrize(
-    "network", [DenseCritic(hidden=(6, 5)), ConvCritic(shape=(1, 8, 8), widths=(3, 4))]
-)
+@pytest.mark.parametrize("network", CRITICS)
 def test_a_stack_learns_what_its_critics_learn_alone(loss: str, network: Any) -> None:
     # A second derivation: the same critic written with torch's own layers and losses.
     import torch
@@ -275,21 +302,11 @@ def test_a_stack_learns_what_its_critics_learn_alone(loss: str, network: Any) ->
     rows = teachers.rows_ahead(3)[0]
     weights = [torch.tensor(w).requires_grad_() for w in before]
 
-    def score(x: Any) -> Any:
-        h = x
-        for i in range(0, len(weights) - 2, 2):
-            if weights[i].ndim == 4:
-                h = torch.nn.functional.conv2d(h, weights[i], weights[i + 1][0], 2, 2)
-            else:
-                h = h.flatten(1) @ weights[i] + weights[i + 1]
-            h = torch.nn.functional.leaky_relu(h, 0.2)
-        return h.flatten(1) @ weights[-2] + weights[-1]
-
     images, y, side = pictures(N)
     cells = 2 * (y == "stands").astype(np.int64) + (side == "right").astype(np.int64)
     real = torch.tensor(images[rows][:, None] / 255, dtype=torch.float32)
-    of_real = score(real)[torch.arange(4), torch.tensor(cells[rows])]
-    of_fake = score(fake)[torch.arange(4), torch.tensor(heads)]
+    of_real = score_alone(weights, real)[torch.arange(4), torch.tensor(cells[rows])]
+    of_fake = score_alone(weights, fake)[torch.arange(4), torch.tensor(heads)]
     if loss == "logistic":
         entropy = torch.nn.functional.binary_cross_entropy_with_logits
         total = entropy(of_real, torch.ones(4)) + entropy(of_fake, torch.zeros(4))
@@ -302,9 +319,41 @@ def test_a_stack_learns_what_its_critics_learn_alone(loss: str, network: Any) ->
         np.testing.assert_allclose(ours, alone.detach().numpy(), atol=2e-6)
 
 
-@pytest.mark.parametrize(
-    "network", [DenseCritic(hidden=(6, 5)), ConvCritic(shape=(1, 8, 8), widths=(3, 4))]
-)
+@pytest.mark.parametrize("loss", ["logistic", "wasserstein"])
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)])
+def test_in_a_full_stack_of_convolutions_no_bit_of_a_critic_depends_on_anothers_rows(
+    shape: tuple[int, int, int], loss: str
+) -> None:
+    # As above, at the sizes that are used: other sizes take other kernels of the processor.
+    import torch
+
+    def trained(real: Any) -> tuple[list[bytes], Any]:
+        stack = CriticStack(
+            ConvCritic(shape=shape),
+            CriticTraining(loss=loss),
+            shape=shape,
+            n_heads=4,
+            n_critics=CHUNK,
+            stream=torch.Generator().manual_seed(0),
+        )
+        heads = torch.arange(4).view(1, 4, 1).expand(CHUNK, -1, -1)
+        for _ in range(2):
+            stack.learn(real, heads, torch.ones(CHUNK, 1), fake, heads, torch.ones(CHUNK, 4))
+        states = [b"".join(w.tobytes() for w in stack.state(t)) for t in range(CHUNK)]
+        return states, stack.pixel_gradients(fake[0], torch.arange(4))
+
+    stream = torch.Generator().manual_seed(1)
+    real, fake = torch.rand(2, CHUNK, 4, int(np.prod(shape)), generator=stream)
+    changed = real.clone()
+    changed[7] = 1.0 - changed[7]
+    (before, first), (after, second) = trained(real), trained(changed)
+    assert [t for t in range(CHUNK) if before[t] != after[t]] == [7]
+    same = (first == second).flatten(1).all(dim=1)
+    assert [t for t in range(CHUNK) if not same[t]] == [7]
+    assert (first != 0).any(dim=0).all()  # every pixel of every picture is seen
+
+
+@pytest.mark.parametrize("network", CRITICS)
 def test_under_spectral_norm_no_matrix_stretches_by_more_than_one(network: Any) -> None:
     # A second derivation: singular values by LAPACK, of what the network reads.
     import torch
@@ -434,26 +483,25 @@ def test_the_pictures_of_another_teacher_change_nothing_in_a_warm_start() -> Non
     assert (here[1] != there[1]).any()
 
 
-def test_gradients_are_those_of_the_loss_of_a_drawn_picture() -> None:
+@pytest.mark.parametrize("network", CRITICS)
+def test_gradients_are_those_of_the_loss_of_a_drawn_picture(network: Any) -> None:
     # Finite differences of softplus(-score), for one critic and one pixel at a time.
     import torch
 
-    teachers = make_teachers(n_teachers=3)
+    teachers = make_teachers(n_teachers=3, network=network)
     x, heads = torch.rand(2, 1, 8, 8, dtype=torch.float64).float(), np.array([1, 2])
     (gradients,) = teachers.pixel_gradients(x, heads)
-    w1, b1, w2, b2 = (w.astype(np.float64) for w in teachers.state(1))
+    weights = [torch.tensor(w, dtype=torch.float64) for w in teachers.state(1)]
 
-    def loss(pixels: np.ndarray) -> np.ndarray:
-        pre = pixels.reshape(2, -1) @ w1 + b1
-        score = (np.where(pre > 0, pre, 0.2 * pre) @ w2 + b2)[np.arange(2), heads]
-        return np.log1p(np.exp(-score))
+    def loss(pixels: Any) -> Any:
+        score = score_alone(weights, pixels)[np.arange(2), heads]
+        return torch.nn.functional.softplus(-score)
 
-    base = x.numpy().astype(np.float64)
     for pixel in (0, 13, 40):
-        step = np.zeros((1, 1, 64))
-        step[..., pixel] = 1e-6
-        change = loss(base + step.reshape(1, 1, 8, 8)) - loss(base - step.reshape(1, 1, 8, 8))
-        np.testing.assert_allclose(gradients[1, :, pixel].numpy(), change / 2e-6, atol=1e-5)
+        step = torch.zeros(1, 1, 8, 8, dtype=torch.float64)
+        step.view(-1)[pixel] = 1e-6
+        change = (loss(x.double() + step) - loss(x.double() - step)) / 2e-6
+        np.testing.assert_allclose(gradients[1, :, pixel].numpy(), change.numpy(), atol=1e-5)
 
 
 def test_gold_weighs_drawn_pictures_by_how_real_they_look() -> None:

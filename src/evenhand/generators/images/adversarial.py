@@ -21,7 +21,7 @@ from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import SamplingSynthesizer, TorchSynthesizer
-from evenhand.learners.nets.picture_critics import CriticNetwork, DenseCritic
+from evenhand.learners.nets.picture_critics import ConvCritic, CriticNetwork, DenseCritic
 from evenhand.learners.nets.picture_generator import (
     GeneratorTraining,
     GrowingNetwork,
@@ -36,6 +36,7 @@ from evenhand.typing import Array, IntArray
 
 STEPS: Final = "answers of the critics, step by step"
 SHARES: Final = "shares of the groups, for the sampler"
+NETWORKS: Final = ("dense", "convolutional")
 SMALL_SHARE: Final = 0.02
 """Of the budget, for the counts by label and group, and for the shares of a noisy sampler."""
 
@@ -84,8 +85,14 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
         Generated pictures from which it learns in a step.
     critic_steps, critic_rows : int
         Updates of every critic between two of the generator, and pictures of each kind in one.
+    network : {"dense", "convolutional"}
+        "convolutional": critics of strided convolutions with class projection, and residual blocks
+        in the generator. "dense": fully connected critics, and a generator of a convolution for
+        each doubling.
     hidden : sequence of int
-        Widths of a critic's hidden layers.
+        Widths of a dense critic's hidden layers.
+    filters : sequence of int
+        Maps of every layer of a convolutional critic.
     critic_rate : float
         Learning rate of a critic's Adam.
     n_noise, width : int
@@ -109,7 +116,9 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
     n_rows: int = 16
     critic_steps: int = 2
     critic_rows: int = 12
+    network: str = "dense"
     hidden: Sequence[int] = (24,)
+    filters: Sequence[int] = (8, 16, 32)
     rates: Sequence[float] = (1e-2, 3e-4)
     critic_rate: float = 1e-3
     n_noise: int = 16
@@ -140,7 +149,14 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
 
     def _critic(self) -> CriticNetwork:
         """One critic."""
+        if self.network == "convolutional":
+            return ConvCritic(shape=self.codec_.size, filters=tuple(self.filters))
         return DenseCritic(hidden=tuple(self.hidden))
+
+    @property
+    def _critic_sizes(self) -> str:
+        """Parameter that sets the size of a critic."""
+        return "filters" if self.network == "convolutional" else "hidden"
 
     # What is the same for all
 
@@ -212,7 +228,11 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
 
     def _network(self, n_heads: int) -> GrowingNetwork:
         return GrowingNetwork(
-            shape=self.codec_.size, n_heads=n_heads, n_noise=self.n_noise, width=self.width
+            shape=self.codec_.size,
+            n_heads=n_heads,
+            n_noise=self.n_noise,
+            width=self.width,
+            residual=self.network == "convolutional",
         )
 
     def _ready_sampler(self, data: EncodedImages, plan: BudgetPlan) -> GroupBalancedSampler | None:
@@ -235,6 +255,7 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
             )
 
     def _check(self) -> None:
+        _checks.one_of("network", self.network, NETWORKS)
         if len(self.rates) != 2:
             raise ValueError(f"rates are the first and the last one, got {self.rates!r}.")
         for rate in self.rates:

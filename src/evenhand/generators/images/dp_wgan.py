@@ -294,7 +294,7 @@ class DPWGANImages(AdversarialImages):
         return (
             f"gradients of {each:,} numbers for {batch:,.0f} pictures and {self.n_batches} batches",
             needed + 2.0 * data.pixels.nbytes,
-            "hidden, or change n_batches",
+            f"{self._critic_sizes}, or change n_batches",
         )
 
     def _foresee(self, data: EncodedImages) -> None:

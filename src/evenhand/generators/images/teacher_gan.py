@@ -114,18 +114,18 @@ class TeacherGAN(AdversarialImages):
         return self.n_teachers
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
-        width, n_heads = data.pixels[0].size, self.conditions_.n
-        shapes = self._critic().shapes(self.codec_.size, n_heads)
-        each = sum(map(math.prod, shapes))
+        critic, n_heads = self._critic(), self.conditions_.n
+        each = sum(map(math.prod, critic.shapes(self.codec_.size, n_heads)))
         # Weights, gradients and two moments; gradients and minibatches of one stack; noise.
         critics = 16.0 * each * self.n_teachers
         queue = 8.0 * self.n_teachers * AHEAD * self.critic_rows
+        width = critic.n_numbers(self.codec_.size)
         shown = 4.0 * CHUNK * width * (8 * self.n_rows + 12 * self.critic_rows) + 4.0 * POOL
         network = 64.0 * self._network(n_heads).n_parameters
         return (
             f"{self.n_teachers} critics of {each:,} numbers",
             critics + queue + shown + network + 2.0 * data.pixels.nbytes,
-            "n_teachers or hidden",
+            f"n_teachers or {self._critic_sizes}",
         )
 
     def _teach(self, lesson: Lesson) -> None:
@@ -236,8 +236,8 @@ class TeacherGANImages(TeacherGAN):
 class GSWGANImages(TeacherGANImages):
     """Train a generator by the gradients of Wasserstein critics (Chen et al. 2020).
 
-    The critics learn with a gradient penalty, and all of them answer at every step. The schedule,
-    the convolutions and the warm start of the paper are in ``evenhand.baselines.gs_wgan``.
+    The critics learn with a gradient penalty, and all of them answer at every step. The schedule
+    and the warm start of the paper are in ``evenhand.baselines.gs_wgan``.
 
     Parameters
     ----------

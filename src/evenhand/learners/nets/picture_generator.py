@@ -40,6 +40,9 @@ class GrowingNetwork:
         Normal inputs beside it.
     width : int
         Maps of the first layer; halved with every doubling.
+    residual : bool
+        Every doubling is a residual block (He et al. 2016) of two convolutions, beside one of
+        1 x 1, as in GS-WGAN; else it is one convolution.
 
     Notes
     -----
@@ -53,6 +56,7 @@ class GrowingNetwork:
     n_heads: int
     n_noise: int = 16
     width: int = 48
+    residual: bool = False
 
     def __post_init__(self) -> None:
         for side in self.shape:
@@ -85,6 +89,10 @@ class GrowingNetwork:
         for i, (n_in, n_out) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
             out[f"conv{i}.weight"] = (n_out, n_in, 3, 3)
             out[f"conv{i}.bias"] = (n_out,)
+            if self.residual and i + 2 < len(self.widths):
+                out[f"inner{i}.weight"] = (n_out, n_out, 3, 3)
+                out[f"inner{i}.bias"] = (n_out,)
+                out[f"skip{i}.weight"] = (n_out, n_in, 1, 1)
         return out
 
     @property
@@ -111,8 +119,12 @@ class GrowingNetwork:
         h = nn.linear(given, weights["linear.weight"], weights["linear.bias"])
         h = _level(nn.leaky_relu(h.view(len(h), self.widths[0], *self.sides[0]), 0.2))
         for i, (height, width) in enumerate(self.sides[1:]):
-            h = nn.interpolate(h, size=(height, width), mode="nearest")
-            h = nn.conv2d(h, weights[f"conv{i}.weight"], weights[f"conv{i}.bias"], padding=1)
+            wide = nn.interpolate(h, size=(height, width), mode="nearest")
+            h = nn.conv2d(wide, weights[f"conv{i}.weight"], weights[f"conv{i}.bias"], padding=1)
+            if self.residual:
+                h = _level(nn.leaky_relu(h, 0.2))
+                h = nn.conv2d(h, weights[f"inner{i}.weight"], weights[f"inner{i}.bias"], padding=1)
+                h = h + nn.conv2d(wide, weights[f"skip{i}.weight"])
             h = _level(nn.leaky_relu(h, 0.2))
         i = len(self.sides) - 1
         return nn.conv2d(h, weights[f"conv{i}.weight"], weights[f"conv{i}.bias"], padding=1)
