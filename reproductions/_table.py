@@ -68,6 +68,8 @@ ALGORITHMS = {
     "small_groups": "ours.",
     "stand_in": "ours, with sound accounts.",
     "table_budgets": "ours: `MarginalSynthesizer` with its defaults.",
+    "teachers_ahead": "PATE by noisy shares (ours), with forests as teachers and student; DP-SGD "
+    "as published, with our defaults.",
     "theory": "claims as printed, tested as such; 'what holds' is ours.",
 }
 """Which algorithm ran, as printed, made sound or ours, where a page does not say it itself."""

@@ -673,6 +673,16 @@ def two_tables(script: Any) -> Checks:
         yield noisy("epsilon 3", values, fresh[name], name)
 
 
+def teachers_ahead(script: Any) -> Checks:
+    """Rules of two cuts, 50,000 rows, epsilon 3: teachers and DP-SGD, with noise drawn anew."""
+    data = next(iter(script.MADE))
+    saved = json.loads((RESULTS / "teachers_ahead.json").read_text())["runs"]
+    for way in (script.TEACHERS, script.SGD):
+        own = [r for r in saved if (r["data"], r["way"], r["epsilon"]) == (data, way, 3.0)]
+        fresh = script.measure(data, 1, 3.0, way)
+        yield noisy(f"{data}, {way}", [r["error"] for r in own], fresh["error"], "error")
+
+
 def theory(script: Any) -> Checks:
     """Every claim: all of its numbers."""
     saved = rows("theory")
@@ -752,6 +762,7 @@ CHECKS = {
         stand_in,
         table_budgets,
         teacher_gan_choices,
+        teachers_ahead,
         theory,
         two_tables,
     )

@@ -175,6 +175,14 @@ def lines_of(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def save(runs: list[dict[str, Any]], seeds: int) -> None:
+    """Write all runs and rows as JSON, and the rows as a table."""
+    at, rows = commit(), rows_of(runs)
+    title = f"# Teachers of trees beside DP-SGD, one owner, {seeds} seeds, commit {at}"
+    about = {"commit": at, "seeds": seeds, "rows": rows, "runs": list(runs)}
+    write(NAME, about, title, *lines_of(rows))
+
+
 def main() -> None:
     """Measure every case that is not kept."""
     given = asked(__doc__, seeds=3).parse_args()
@@ -182,12 +190,9 @@ def main() -> None:
     for data in (*REAL, *MADE):
         runs.complete(measure, data=[data], seed=seeds, epsilon=[None], way=[OPEN])
         runs.complete(measure, data=[data], seed=seeds, epsilon=EPSILONS, way=WAYS)
-    rows, at = rows_of(runs), commit()
-    lines = lines_of(rows)
-    print(*lines, sep="\n")
+    print(*lines_of(rows_of(runs)), sep="\n")
     if given.save:
-        title = f"# Teachers of trees beside DP-SGD, one owner, {given.seeds} seeds, commit {at}"
-        write(NAME, {"commit": at, "rows": rows, "runs": list(runs)}, title, *lines)
+        save(runs, given.seeds)
 
 
 if __name__ == "__main__":

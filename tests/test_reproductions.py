@@ -604,21 +604,3 @@ def test_a_coin_between_a_row_and_a_constant_beats_what_lies_above_their_line(
     assert not module.beats_by_coin(row, point | {"data": "Credit"}, 0.4)
     worse = row._replace(error=0.6)  # than the constant, which is left alone
     assert module.beats_by_coin(worse, point, 0.4) == (error > 0.4 or module.beats(worse, point))
-
-
-def test_a_script_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    table, file, measured = script_of("_table"), tmp_path / "runs.jsonl", []
-
-    def measure(data: str, seed: int) -> list[dict[str, Any]]:
-        if len(measured) == 2:
-            raise KeyboardInterrupt
-        measured.append((data, seed))
-        return [{"data": data, "seed": seed, "way": way} for way in "ab"]
-
-    with pytest.raises(KeyboardInterrupt):
-        table.go_on(file, measure, data=["x", "y"], seed=range(2))
-    assert measured == [("x", 0), ("x", 1)]
-    measured.clear()
-    runs = table.go_on(file, measure, data=["x", "y"], seed=range(2))
-    assert measured == [("y", 0), ("y", 1)]
-    assert len(runs) == len(table.kept(file)) == 8

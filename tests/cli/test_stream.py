@@ -94,6 +94,10 @@ def test_a_generator_learns_from_a_folder_and_from_a_url(
         (("--unit", "person"), "unit='person' cannot be read"),
         (("--drop", "person", "--method", "pate-gan"), "stream: MarginalSynthesizer"),
         (("--drop", "person", "--reference", "public.csv"), "Leave reference out"),
+        (
+            ("--drop", "person", "--test", "test.csv", "--curators-report", "own.html"),
+            "--curators-report attacks rows in memory",
+        ),
     ],
 )
 def test_what_a_generator_cannot_read_of_a_stream_is_one_clear_line(

@@ -185,6 +185,11 @@ class Tables(SyntheticData):
         if given.curators_report is not None:
             from evenhand.generators.tables.membership import require_rows
 
+            if stream is not None:
+                raise ValueError(
+                    f"--curators-report attacks rows in memory, and those of {given.private} are "
+                    f"read in batches. Leave it out, or give one file of some of these rows."
+                )
             require_rows(self._members, self.test)  # before anything is spent
         require_memory(
             f"{given.rows:,} rows of {len(columns)} columns",
@@ -199,8 +204,11 @@ class Tables(SyntheticData):
     @property
     def _members(self) -> pd.DataFrame:
         """Private rows that the fit reads."""
+        import pandas as pd
+
         from evenhand.generators.tables.records import first_of_units
 
+        assert isinstance(self.private, pd.DataFrame)
         unit = self.given.unit
         if unit is None:
             return self.private

@@ -125,9 +125,9 @@ class TwoTables(Tables):
         for table, path in zip(drawn, paths, strict=True):
             write_table(table, path, raw=self.given.raw)
 
-    def report(self, generator: Any, drawn: Any, path: Path, found: Any) -> None:
+    def report(self, generator: Any, drawn: Any, path: Path, found: Any, *more: Any) -> None:
         """Write the report on the persons, with the numbers of their visits and the whole claim."""
-        super().report(generator, drawn[0], path, found)
+        super().report(generator, drawn[0], path, found, *more)
 
     def sizes(self, drawn: Any) -> dict[str, int]:
         """Return how many visits were drawn."""
