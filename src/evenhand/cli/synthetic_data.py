@@ -384,7 +384,7 @@ class Pictures(SyntheticData):
         from evenhand.generators.images.evaluation import evaluate_images
 
         assert self.test is not None
-        return evaluate_images(drawn, self.test, train=self.private, progress=bars)
+        return evaluate_images(drawn, self.test, progress=bars)  # no private picture is read
 
     def conditions(self, drawn: ImageSample) -> pd.DataFrame:
         """Return labels and groups of the pictures."""

@@ -7,7 +7,7 @@ import pytest
 
 from evenhand import show_values
 from evenhand.datasets.images import ImageData
-from evenhand.generators.images import classifiers
+from evenhand.generators.images import classifiers, evaluation
 from evenhand.generators.images.classifiers import classify
 from evenhand.generators.images.codec import ImageSample
 from evenhand.generators.images.evaluation import evaluate_images
@@ -97,6 +97,31 @@ def test_pictures_without_groups_are_judged_by_what_they_show() -> None:
     assert dict(found.judged.balance.groups)["left"] > 0.97
     assert found.judged.balance.kl.value > 0.5  # all on one side: log 2
     assert np.isnan(found.mean("accuracy"))
+
+
+def test_without_private_pictures_one_half_of_the_test_pictures_judges_and_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    test, seen = bars(400, 1), []
+
+    def spied(name: str, images: np.ndarray, labels: np.ndarray, asked: np.ndarray, **of: int):
+        seen.append((images, asked))
+        return classify(name, images, labels, asked, **of)
+
+    monkeypatch.setattr(evaluation, "classify", spied)
+    found = evaluate_images(sample(bars(400, 2)), test, models=())
+    assert found.judged is not None
+    assert found.judged.accuracy > 0.9
+    assert dict(found.judged.balance.groups)["left"] == pytest.approx(0.8, abs=0.06)
+    ((learnt, asked),) = seen
+    tried = {picture.tobytes() for picture in asked[: len(asked) - 400]}
+    real = {picture.tobytes() for picture in (test.images / np.float32(255))}
+    assert len(tried) == 200
+    assert tried <= real
+    assert {picture.tobytes() for picture in learnt} <= real - tried
+    shown = list(zip(test.y, test.sensitive_features, strict=True))
+    few = test.take(np.array([shown.index(("lies", "left")), shown.index(("stands", "right"))]))
+    assert evaluate_images(sample(bars(50, 2)), few, models=()).judged is None
 
 
 def test_labels_that_nobody_tests_and_missing_groups_are_refused() -> None:

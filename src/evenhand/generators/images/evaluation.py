@@ -52,7 +52,7 @@ class ImageEvaluation(Evaluation):
     Parameters
     ----------
     judged : Judged or None
-        By the groups that they show; None without real pictures to train a classifier on.
+        By the groups that they show; None with too few real pictures to train a classifier on.
     distances : tuple of Distance
         From the test pictures, by features of a network; empty without one.
     """
@@ -90,6 +90,9 @@ def evaluate_images(
         See ``evenhand.generators.evaluate``. The customary number of synthetic pictures is 20,000;
         test pictures are spread evenly over labels and groups, if the numbers are to be compared
         with published ones.
+        The classifier that judges which groups are shown learns from ``train`` if it is given, and
+        else from one half of the test pictures; it is tried on the other half. Of what it says of
+        *private* pictures no claim knows: leave ``train`` out of what is to be published.
     models : sequence of str
         Names of ``IMAGE_MODELS``.
     train_real : bool
@@ -130,7 +133,8 @@ def evaluate_images(
             )
     if progress:
         progress("models", len(sources) * len(models), len(sources) * len(models))
-    shown = None if train is None else _judge(synthetic, train, test, random_state)
+    real = _halves(synthetic, test, random_state) if train is None else (train, test)
+    shown = None if real is None else _judge(synthetic, *real, random_state)
     near: tuple[Distance, ...] = ()
     if extractor is not None:
         cells = synthetic.sensitive_features
@@ -153,6 +157,20 @@ def evaluate_images(
         utility=tuple(found),
         distances=near,
     )
+
+
+def _halves(
+    synthetic: ImageSample, test: ImageData, seed: int
+) -> tuple[ImageData, ImageData] | None:
+    """Return test pictures to train the judge on, and the others; None if a group is missing."""
+    order = np.random.default_rng(seed).permutation(len(test))
+    learnt, tried = (test.take(rows) for rows in np.split(order, [len(test) // 2]))
+    own = synthetic.sensitive_features
+    shown = [test.sensitive_features, *([] if own is None else [own])]
+    groups = {name for features in shown for name in encode_groups(features).names}
+    if not len(learnt) or groups - set(encode_groups(learnt.sensitive_features).names):
+        return None
+    return learnt, tried
 
 
 def _judge(
