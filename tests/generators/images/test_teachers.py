@@ -23,6 +23,7 @@ from evenhand.learners.nets.picture_critics import (
     CriticTraining,
     DenseCritic,
 )
+from evenhand.learners.nets.tensors import seeded
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.teachers import by_position
 from evenhand.teachers.partition import Partition
@@ -334,7 +335,7 @@ def test_in_a_full_stack_of_convolutions_no_bit_of_a_critic_depends_on_anothers_
             shape=shape,
             n_heads=4,
             n_critics=CHUNK,
-            stream=torch.Generator().manual_seed(0),
+            stream=seeded(np.random.default_rng(0)),
         )
         heads = torch.arange(4).view(1, 4, 1).expand(CHUNK, -1, -1)
         for _ in range(2):
@@ -342,7 +343,7 @@ def test_in_a_full_stack_of_convolutions_no_bit_of_a_critic_depends_on_anothers_
         states = [b"".join(w.tobytes() for w in stack.state(t)) for t in range(CHUNK)]
         return states, stack.pixel_gradients(fake[0], torch.arange(4))
 
-    stream = torch.Generator().manual_seed(1)
+    stream = seeded(np.random.default_rng(1))
     real, fake = torch.rand(2, CHUNK, 4, int(np.prod(shape)), generator=stream)
     changed = real.clone()
     changed[7] = 1.0 - changed[7]

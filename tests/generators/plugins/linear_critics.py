@@ -18,6 +18,10 @@ class BrightCritic:
         """Weights and bias of one critic."""
         return [(math.prod(shape), n_heads), (1, n_heads)]
 
+    def n_numbers(self, shape: tuple[int, int, int]) -> int:
+        """Numbers of a picture; there is no hidden layer."""
+        return math.prod(shape)
+
     def scores(self, weights: Sequence[Any], x: Any) -> Any:
         """Scores (n_critics, n, n_heads) of pictures (n_critics, n, n_pixels)."""
         return (x**2) @ weights[0] + weights[1]
