@@ -127,3 +127,14 @@ def test_columns_of_many_states_keep_what_they_have_to_do_with_each_other(tmp_pa
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=3000)
     streamed = fit(ParquetRows(tmp_path / "rows.parquet"))
     assert streamed.sample(300, random_state=1).equals(again)
+
+
+def test_draws_do_not_hang_on_the_order_in_which_columns_come_back() -> None:
+    """A folder has its arrays in an order of its own."""
+    merged = MergedStates.of(tables(0), 9)
+    turned = MergedStates(
+        ranges=dict(reversed(merged.ranges.items())), within=dict(reversed(merged.within.items()))
+    )
+    codes, conditions = np.full((50, 4), 2), np.arange(50) % 3
+    one, other = (m.drawn(codes, conditions, np.random.default_rng(0)) for m in (merged, turned))
+    assert (one == other).all()

@@ -69,11 +69,11 @@ def test_a_generator_that_follows_a_gradient_draws_one_condition_bright_and_one_
 ) -> None:
     network = GrowingNetwork(shape=(1, 14, 14), n_heads=2, n_noise=4, width=8, residual=residual)
     learner = GeneratorTraining(
-        network, n_steps=60, rates=(1e-2, 1e-3), memory=0.8, rng=np.random.default_rng(0)
+        network, n_steps=120, rates=(1e-2, 1e-3), memory=0.8, rng=np.random.default_rng(0)
     )
     heads = np.array([0, 1] * 4)
     up = np.where(heads == 0, 1.0, -1.0)[:, None] * np.ones((8, 196)) / 196
-    for _ in range(60):
+    for _ in range(120):  # of 25 seeds the worst was .11 away from what is asked
         learner.follow(learner.draw(heads), up)
     drawn = draw_pictures(network, learner.weights(), heads, np.random.default_rng(1))
     of_each = drawn.mean(axis=(1, 2, 3))

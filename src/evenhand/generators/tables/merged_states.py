@@ -98,7 +98,8 @@ class MergedStates:
     def drawn(self, codes: IntArray, conditions: IntArray, rng: np.random.Generator) -> IntArray:
         """Return rows of states, shape (n, n_columns), for rows in which ranges were drawn."""
         out = codes.copy()
-        for i, ranges in self.ranges.items():
+        for i in sorted(self.ranges):  # the order of draws, whatever file they come back from
+            ranges = self.ranges[i]
             # Cumulated over all states, a range ends at the number of the ranges before it.
             ends = np.cumsum(self.within[i], axis=1)
             for c in np.unique(conditions):
