@@ -498,3 +498,13 @@ def test_teachers_learn_from_persons_and_from_visits() -> None:
     made = fit(made=TwoTableSynthesizer(persons=small, visits=small, noise=SeededNoise(0)))
     persons, visits = made.sample(40, random_state=0)
     assert visits["id"].isin(persons["id"]).all()
+
+
+def test_the_claim_says_that_a_schema_is_public_where_one_was_declared_alone() -> None:
+    """The fit itself declares key and number of visits: no knowledge of the user's."""
+    said = "the declared schema"
+    assert said in fit().guarantee_.public
+    assert said in fit(visits_schema=None).guarantee_.public
+    alone = fit(schema=None, visits_schema=None).guarantee_
+    assert said not in alone.public
+    assert f"that at most {MOST} visits of a person are read" in alone.public

@@ -20,7 +20,7 @@ from evenhand.generators.budget_plan import BudgetPlan, under
 from evenhand.generators.conditions import Conditions
 from evenhand.generators.payload import Encoding, Payload
 from evenhand.generators.tables.codec import TableCodec
-from evenhand.generators.tables.private_table import PrivateTable
+from evenhand.generators.tables.private_table import DECLARED, PrivateTable
 from evenhand.typing import IntArray
 
 NUMBER: Final = "number of visits"
@@ -93,11 +93,14 @@ class LinkedTables(Payload):
     key : str
     persons, visits : PrivateTable
         The conditions of the visits are columns of the persons, who name their categories.
+    declared : bool
+        Whether anything is declared of either, but for the key and the number of visits.
     """
 
     key: str
     persons: PrivateTable
     visits: PrivateTable
+    declared: bool
 
     @property
     def tables(self) -> dict[str, PrivateTable]:
@@ -113,7 +116,8 @@ class LinkedTables(Payload):
     def public(self) -> tuple[str, ...]:
         """What the claim takes as public."""
         most = f"that at most {self.visits.records.per_unit} visits of a person are read"
-        return tuple(dict.fromkeys((*self.persons.public, *self.visits.public, most)))
+        said = dict.fromkeys((*self.persons.public, *self.visits.public, most))
+        return tuple(words for words in said if words != DECLARED or self.declared)
 
     @property
     def delta_aside(self) -> tuple[float, str]:

@@ -33,6 +33,7 @@ from evenhand.generators.tables.released_schema import (
 from evenhand.generators.tables.released_schema import PURPOSE as SCHEMA
 
 BINS: Final = "counts along the numeric columns, for their bins"
+DECLARED: Final = "the declared schema"
 SCHEMA_SHARE: Final = 0.1
 BINS_SHARE: Final = 0.05
 
@@ -113,7 +114,7 @@ class PrivateTable(Payload):
         """What the claim takes as public."""
         return (
             "the names, the order and the dtypes of the columns",
-            *(() if self.schema is None and not self.made else ("the declared schema",)),
+            *(() if self.schema is None and not self.made else (DECLARED,)),
             *((self._made,) if self.made else ()),
             *(
                 ("the reference rows from which missing groups are predicted",)

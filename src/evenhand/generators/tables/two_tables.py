@@ -194,7 +194,12 @@ class TwoTableSynthesizer(Synthesizer):
             )
         second = replace(second, elsewhere=roles.conditions)
         return self._fit(
-            LinkedTables(key=key, persons=first, visits=second),
+            LinkedTables(
+                key=key,
+                persons=first,
+                visits=second,
+                declared=schema is not None or visits_schema is not None,
+            ),
             budget=budget,
             neighbors=self.neighbors,
             unit=unit_name,
