@@ -150,7 +150,8 @@ def test_ids_are_made_anew_and_postcodes_shortened_batch_by_batch(tmp_path: Path
     assert same(made, fit(frame, schema=schema))
     drawn = made.sample(100, random_state=0)
     assert drawn["account"].iloc[:2].tolist() == ["C-00001", "C-00002"]
-    assert set(drawn["zip"].str[:3]) == {"803", "101"}
+    # Noise may let in "other" and a gap beside the two prefixes, and nothing of what follows them.
+    assert {"803", "101"} <= set(drawn["zip"].dropna()) <= {"803", "101", "other"}
     refused(
         ParquetRows(tmp_path),
         "'account' is the label or sensitive, so its values cannot be made up",

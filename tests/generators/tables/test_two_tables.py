@@ -339,7 +339,8 @@ def test_visits_depend_on_what_is_carried_and_on_no_other_column(tmp_path: Path)
         shares.append(((both["ward"] == "A") == (both["smokes"] == "yes")).mean())
         assert list(made.joined(drawn, seen)[1].columns[2:]) == ["ill", "sex", *carry]
     assert shares[0] == pytest.approx(0.5, abs=0.05)
-    assert shares[1] > 0.98
+    # Without noise 1; the noise on one of its 16 cells of some 350 visits hides a few of them.
+    assert shares[1] > 0.9
 
 
 def test_visits_of_persons_whose_group_is_not_named_are_left_out() -> None:
