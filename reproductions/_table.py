@@ -175,9 +175,13 @@ class Runs(list[dict[str, Any]]):
                 print(*case, flush=True)
 
 
-def asked(about: str | None, seeds: int | None = None) -> argparse.ArgumentParser:
-    """Return a parser of what scripts that keep runs have in common."""
-    parser = argparse.ArgumentParser(description=about)
+def asked(
+    about: str | None, seeds: int | None = None, data: Iterable[str] = ()
+) -> argparse.ArgumentParser:
+    """Return a parser of what scripts that keep runs have in common; ``data`` are all that is."""
+    parser, names = argparse.ArgumentParser(description=about), list(data)
+    if names:
+        parser.add_argument("--data", nargs="+", choices=names, default=names)
     if seeds is not None:
         parser.add_argument("--seeds", type=int, default=seeds)
     files = ("--kept", "--keep", "--runs")

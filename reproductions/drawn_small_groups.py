@@ -178,9 +178,7 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
 
 def main() -> None:
     """Measure every table, epsilon and seed that is not kept."""
-    parser = asked(__doc__, seeds=5)
-    parser.add_argument("--data", nargs="+", choices=tuple(TABLES), default=tuple(TABLES))
-    given = parser.parse_args()
+    given = asked(__doc__, seeds=5, data=TABLES).parse_args()
     warnings.simplefilter("ignore")  # of noise and of groups that it hides: the gaps say it
     seeds = range(given.seeds)
     runs = Runs(given.kept)

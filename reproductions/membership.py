@@ -122,9 +122,7 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
 
 def main() -> None:
     """Measure every table, size and seed that is not kept."""
-    parser = asked(__doc__, seeds=5)
-    parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
-    given = parser.parse_args()
+    given = asked(__doc__, seeds=5, data=LOADERS).parse_args()
     warnings.simplefilter("ignore")  # of noise and rare cells: what is found says it
     seeds = range(given.seeds)
     runs = Runs(given.kept)

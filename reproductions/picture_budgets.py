@@ -158,8 +158,7 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     """Measure what is missing, and print the tables."""
-    parser = asked(__doc__, seeds=3)
-    parser.add_argument("--data", nargs="+", choices=LOADERS, default=list(LOADERS))
+    parser = asked(__doc__, seeds=3, data=LOADERS)
     parser.add_argument("--method", nargs="+", choices=[*METHODS, REAL], default=[*METHODS, REAL])
     given = parser.parse_args()
     torch.set_num_threads(1)

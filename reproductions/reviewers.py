@@ -380,9 +380,7 @@ def save(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure every data set and seed that was not measured yet."""
-    parser = asked(__doc__, seeds=4)
-    parser.add_argument("--data", nargs="+", default=list(LOADERS), choices=list(LOADERS))
-    given = parser.parse_args()
+    given = asked(__doc__, seeds=4, data=LOADERS).parse_args()
     runs = Runs(given.kept)
     runs.complete(of_seed, data=given.data, seed=range(given.seeds))
     if given.save:

@@ -183,9 +183,7 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     """Measure what is missing, and print the tables."""
-    parser = asked(__doc__, seeds=10)
-    parser.add_argument("--data", nargs="+", choices=list(TABLES), default=list(TABLES))
-    given = parser.parse_args()
+    given = asked(__doc__, seeds=10, data=TABLES).parse_args()
     rows = Runs(given.kept)
     rows.complete(measure, seed=range(given.seeds), data=given.data, epsilon=EPSILONS, way=WAYS)
     print(*lines(rows), sep="\n")

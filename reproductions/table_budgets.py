@@ -128,9 +128,7 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
 
 def main() -> None:
     """Measure every table and seed that is not kept."""
-    parser = asked(__doc__, seeds=3)
-    parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
-    given = parser.parse_args()
+    given = asked(__doc__, seeds=3, data=LOADERS).parse_args()
     runs = Runs(given.kept)
     runs.complete(measure, data=given.data, seed=range(given.seeds))
     rows = rows_of(runs)
