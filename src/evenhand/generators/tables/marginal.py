@@ -31,6 +31,12 @@ OWN: Final = "counts of each column by label and group"
 CHOICE: Final = "which pairs of columns depend on each other"
 PAIRS: Final = "counts of the chosen pairs of columns"
 
+NARROW, WIDE = 2, 3
+"""Columns from which one may hang: where the noise leaves pairs alone, and where it leaves more."""
+
+_OF_THREE: Final = 0.5
+"""Records, of all, that noise may hide in a table of three columns; set on Bank and ACS-Income."""
+
 _MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 
 
@@ -46,8 +52,10 @@ class MarginalSynthesizer(TableSynthesizer):
        Columns of more than 64 states stand here, and in step 3, in ranges of neighboring ones
        (``MergedStates``), within which a state depends on label and group alone.
     3. The tables of the tree's pairs are one more release, each over all records or label by
-       label, whichever explains more than its noise hides. With them a column is counted again
-       that is in no pair and can be told to depend on label or group.
+       label, whichever explains more than its noise hides. Three columns of a clique stand in one
+       table, and not in pairs, where the noise on all its cells hides at most half of the records.
+       With them a column is counted again that is in no pair and can be told to depend on label
+       or group.
     4. The distribution of largest entropy that explains the tables, each within its noise, is
        fitted; it is a junction tree under each label and group, so rows are drawn exactly.
 
@@ -58,9 +66,10 @@ class MarginalSynthesizer(TableSynthesizer):
     ----------
     pairs : bool
         Steps 2 and 3. Without them columns are independent given label and group.
-    width : int
+    width : int, optional
         Columns from which one column may hang. With 1 the pairs are a forest; with more, loops of
-        columns that depend on each other are kept, and fits take longer. At least 1.
+        columns that depend on each other are kept, and fits take longer. At least 1. Default: 3
+        where three columns of the usual number of states stand in one table by step 3, else 2.
     **others
         ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
 
@@ -105,10 +114,11 @@ class MarginalSynthesizer(TableSynthesizer):
     reads_streams: ClassVar[bool] = True
 
     pairs: bool = True
-    width: int = 2
+    width: int | None = None
 
     def _foresee(self, known: Any) -> None:
-        _checks.at_least("width", self.width, 1)
+        if self.width is not None:
+            _checks.at_least("width", self.width, 1)
 
     def _shares(self) -> Mapping[str, float]:
         return {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}
@@ -165,26 +175,30 @@ class MarginalSynthesizer(TableSynthesizer):
         self.distribution_ = fit_tree(tree, [*columns, *fresh[: len(pairs)]], sigmas, weights)
         progress("counts", 4, 4)
 
-    def _sigma_of_pairs(self, n_columns: int, per_unit: int, plan: BudgetPlan) -> float:
-        """Return the noise on a cell of the tables of a tree's pairs, if it has as many as it may.
+    def _most_cells(
+        self, width: int, n_columns: int, per_unit: int, plan: BudgetPlan, weights: FloatArray
+    ) -> float:
+        """Return the cells of the largest table that tells what it counts from its noise.
 
-        Public.
+        Of columns that decide each other, 2 n records are misplaced at most. The noise on their
+        table is to hide a half of that, no more.
         """
-        n_tables = self.width * n_columns - self.width * (self.width + 1) // 2
-        expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=per_unit)
-        return plan.mechanism(expected, PAIRS).sigma
+        hides = _sigma_of_tree(width, n_columns, per_unit, plan) * _MEAN_ABS
+        return float(weights.sum()) / max(hides, 1e-12)
 
-    def _n_ranges(
-        self, n_columns: int, per_unit: int, plan: BudgetPlan, weights: FloatArray
-    ) -> int:
-        """Return into how many ranges to merge states.
-
-        Of two columns that decide each other, 2 n records are misplaced at most. The noise on a
-        table of their ranges is to hide a half of that, no more.
-        """
-        hides = self._sigma_of_pairs(n_columns, per_unit, plan) * _MEAN_ABS
-        stand_out = (weights.sum() / max(hides, 1e-12)) ** 0.5
+    def _n_ranges(self, *of: Any) -> int:
+        """Return into how many ranges to merge states; arguments as for ``_most_cells``."""
+        stand_out = self._most_cells(self.width or NARROW, *of) ** 0.5
         return int(np.clip(stand_out, LEAST_RANGES, MOST_STATES))
+
+    def _width(self, sizes: Sequence[int], *of: Any) -> int:
+        """Return from how many columns one hangs; ``of`` as for ``_most_cells``."""
+        if self.width is not None:
+            return self.width
+        usual = float(np.median([size for size in sizes if size > 1] or [1]))
+        n_labels = len(np.unique(self.conditions_.labels()))
+        most = _OF_THREE * self._most_cells(WIDE, *of)
+        return WIDE if n_labels * usual**3 <= most else NARROW
 
     def _choose(
         self, data: CountedRows, plan: BudgetPlan, weights: FloatArray
@@ -207,7 +221,9 @@ class MarginalSynthesizer(TableSynthesizer):
         released = plan.release(score, score.total(counted, fixed), CHOICE)
         # As in AIM (McKenna et al. 2022), less what noise would add: that of the table to come,
         # that of this distance, and the draw of the records (a count varies by its root).
-        sigma = self._sigma_of_pairs(n, data.per_unit, plan)
+        about = n, data.per_unit, plan, weights
+        width = self._width(data.sizes, *about)
+        sigma = _sigma_of_tree(width, n, data.per_unit, plan)
         hidden = [sigma * table.size + float(np.sqrt(table).sum()) for table in fixed]
         # No two distributions of n records are further apart: what is above that is noise.
         least = np.repeat([min(sizes[i], sizes[j]) for i, j in pairs], 2)
@@ -218,12 +234,24 @@ class MarginalSynthesizer(TableSynthesizer):
         for (i, j), gain in zip(pairs, by_kind.max(axis=1), strict=True):
             gains[i, j] = gains[j, i] = gain
         cells = sizes * float(len(weights)) ** (1 / 3)  # of three columns: times the conditions
-        tree = JunctionTree.heaviest(gains, width=self.width, cells=cells)
+        tree = JunctionTree.heaviest(gains, width=width, cells=cells)
         # By label wherever that stands above its noise: of what is particular to a rare label a
         # distance shows little, and models of the label live on it.
-        kind = dict(zip(pairs, (by_kind[:, 1] > 0).astype(int), strict=True))
-        chosen, counts = [], []
+        kind = np.zeros((n, n), dtype=np.int64)
+        for (i, j), own in zip(pairs, by_kind[:, 1] > 0, strict=True):
+            kind[i, j] = kind[j, i] = own
+        threes, within = [], set()
+        most = _OF_THREE * self._most_cells(width, *about)
+        for three in tree.threes:
+            edges = list(combinations(three, 2))
+            parts = kinds[max(kind[edge] for edge in edges)]
+            if (parts.max() + 1) * math.prod(data.sizes[i] for i in three) <= most:
+                threes.append(Clique(columns=three, parts=parts))
+                within |= {frozenset(edge) for edge in edges}
+        chosen, counts = list(threes), data.counts(threes) if threes else []
         for edge in tree.edges:
+            if frozenset(edge) in within:
+                continue
             pair = min(edge), max(edge)
             seen = by_label[pairs.index(pair)]
             seen = seen if kind[pair] else seen.sum(axis=0, keepdims=True)
@@ -259,7 +287,8 @@ class MarginalSynthesizer(TableSynthesizer):
 
     def _arrays(self) -> dict[str, Array]:
         tree, tables = self.distribution_.tree, self.distribution_.tables
-        parents = np.full((len(tree.order), self.width), -1, dtype=np.int64)
+        widest = max(1, *(len(some) for some in tree.parents))
+        parents = np.full((len(tree.order), widest), -1, dtype=np.int64)
         for i, some in enumerate(tree.parents):
             parents[i, : len(some)] = some
         out: dict[str, Array] = {"parents": parents, "order": np.array(tree.order, dtype=np.int64)}
@@ -294,6 +323,13 @@ class MarginalSynthesizer(TableSynthesizer):
                 for at in range(n)
             ),
         )
+
+
+def _sigma_of_tree(width: int, n_columns: int, per_unit: int, plan: BudgetPlan) -> float:
+    """Return the noise on a cell of the tables of a tree, if it has as many as it may; public."""
+    n_tables = width * n_columns - width * (width + 1) // 2
+    expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=per_unit)
+    return plan.mechanism(expected, PAIRS).sigma
 
 
 def _joint(counts: Sequence[IntArray]) -> IntArray:
