@@ -183,7 +183,7 @@ def claims(rows: list[dict[str, Any]], data: str) -> list[dict[str, Any]]:
         ]
         said += [
             (
-                f"the error on the 8 is lower with fair sampling: teachers {times:g} times the bound",
+                f"the error on the 8 is lower with fair sampling: {times:g} times as many teachers",
                 eights(NONE, times) - eights(FAIR, times),
             )
             for times in at
