@@ -245,7 +245,7 @@ def estimate(data: str, at: str, way: str, seed: int) -> dict[str, Any]:
         codes[counted],
         len(names),
         Ledger(spent, neighbors="add or remove one"),
-        mu_squared=spent.mu_squared * (1.0 - 1e-9),
+        mu_squared=0.99 * spent.mu_squared,
     )
     return {
         "data": data,
