@@ -41,6 +41,7 @@ from evenhand import Budget
 from evenhand.datasets.images import ImageData
 from evenhand.datasets.images.bias import rare_class
 from evenhand.generators.images import GSWGANImages
+from evenhand.generators.images.codec import ImageSample
 from evenhand.privacy.gaussian import epsilon_from_mu
 
 SCALE = 0.2
@@ -77,17 +78,26 @@ def budget(n_teachers: int) -> Budget:
     return Budget(epsilon=epsilon_from_mu(mu, DELTA), delta=DELTA)
 
 
+def draw(
+    kind: Any, private: ImageData, sampling: str, *, n_teachers: int, seed: int, groups: Any = None
+) -> tuple[ImageSample, dict[str, Any]]:
+    """Fit a generator of this kind: pictures with even labels, and what is known of the fit."""
+    began = time.process_time()
+    made = kind(random_state=seed, n_teachers=n_teachers, **SIZES, **STRATEGIES[sampling]).fit(
+        private.images, private.y, sensitive_features=groups, budget=budget(n_teachers)
+    )
+    took = time.process_time() - began
+    drawn = made.sample(DRAWN, balance=("label",), random_state=seed)
+    about = {"snr": made.snr_.value, "holds": made.guarantee_.holds, "cpu_s": took}
+    return drawn, about
+
+
 def measure(data: str, at: float, sampling: str, seed: int) -> dict[str, Any]:
     """Fit one generator: gamma is ``at``, or the teachers are so many times the bound."""
     private = private_digits(at if data == "bias" else FIXED, seed)
     rare = int((private.y == RARE).sum())
     n_teachers = TEACHERS if data == "bias" else round(at * rare)
-    began = time.process_time()
-    made = GSWGANImages(
-        random_state=seed, n_teachers=n_teachers, **SIZES, **STRATEGIES[sampling]
-    ).fit(private.images, private.y, budget=budget(n_teachers))
-    took = time.process_time() - began
-    drawn = made.sample(DRAWN, balance=("label",), random_state=seed)
+    drawn, about = draw(GSWGANImages, private, sampling, n_teachers=n_teachers, seed=seed)
     return {
         "data": data,
         "at": at,
@@ -97,10 +107,8 @@ def measure(data: str, at: float, sampling: str, seed: int) -> dict[str, Any]:
         "private": len(private),
         "eights": rare,
         "epsilon": budget(n_teachers).epsilon,
-        "snr": made.snr_.value,
-        "holds": made.guarantee_.holds,
         **recall(drawn, digits("test"), seed),
-        "cpu_s": took,
+        **about,
     }
 
 

@@ -32,7 +32,6 @@ All of this was fixed before the first run, which read the test pictures. "no" r
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -42,20 +41,21 @@ from typing import Any, ClassVar
 import numpy as np
 from _table import Runs, asked, beside_saved, interval, rule, write
 from pfguard_bias import RARE, digits, verdict
-from pfguard_sampling import NONE, STRATEGIES, Pixels
-from pfguard_teachers import DELTA, DRAWN, FAIR, SCALE, SIZES, TEACHERS, budget
+from pfguard_sampling import NONE
+from pfguard_teachers import DELTA, FAIR, SCALE, SIZES, TEACHERS, draw
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import KFold
+from teacher_gan_choices import judged
 
 from evenhand import Budget
 from evenhand.datasets.images import ImageData, load_fashion_mnist, load_mnist
 from evenhand.datasets.images.bias import rare_class, rotated, unknown_groups
 from evenhand.generators import GroupBalancedSampler
-from evenhand.generators.images import ClusterReference, GroupReference, GSWGANImages
+from evenhand.generators.images import GroupReference, GSWGANImages
 from evenhand.generators.images.adversarial import Lesson
-from evenhand.generators.images.evaluation import evaluate_images
+from evenhand.generators.images.predicted_groups import ClusterReference
 from evenhand.generators.images.teachers import AHEAD, Teachers
 from evenhand.privacy import Guarantee, Ledger
 from evenhand.typing import FloatArray, IntArray
@@ -168,7 +168,7 @@ def fit_one(data: str, at: float, way: str, seed: int) -> dict[str, Any]:
     public = public.take(np.arange(round(at * len(private))))
     groups: Any = None
     kind: Any = GSWGANImages
-    sampling = STRATEGIES[NONE if way == NONE else FAIR]
+    sampling = NONE if way == NONE else FAIR
     if way == PREDICTED:
         groups = GroupReference(public.images, public.sensitive_features)
     elif way == CLUSTERS:
@@ -176,36 +176,15 @@ def fit_one(data: str, at: float, way: str, seed: int) -> dict[str, Any]:
     elif way in (RATIO, WHOLE):
         flat = public.images.reshape(len(public), -1) / 255.0
         kind = type("RatioGAN", (RatioGAN,), {"public": flat, "whole": way == WHOLE})
-    began = time.process_time()
-    made = kind(random_state=seed, n_teachers=TEACHERS, **SIZES, **sampling).fit(
-        private.images, private.y, sensitive_features=groups, budget=budget(TEACHERS)
-    )
-    took = time.process_time() - began
-    found = evaluate_images(
-        made.sample(DRAWN, balance=("label",), random_state=seed),
-        test,
-        train=private,
-        models=("MLP",),
-        extractor=Pixels(),
-        n_per_group=300,
-        random_state=seed,
-    )
-    assert found.judged is not None
+    drawn, about = draw(kind, private, sampling, n_teachers=TEACHERS, seed=seed, groups=groups)
     return {
         "data": data,
         "at": at,
         "way": way,
         "seed": seed,
         "private": len(private),
-        "snr": made.snr_.value,
-        "holds": made.guarantee_.holds,
-        "kl": found.judged.balance.kl.value,
-        "disparity": found.judged.balance.disparity.value,
-        "judge": found.judged.accuracy,
-        "far": {d.group: d.frechet for d in found.distances}["overall"],
-        "accuracy": found.mean("accuracy"),
-        "odds": found.mean("equalized_odds_pairwise"),
-        "cpu_s": took,
+        **judged(drawn, test, private, seed),
+        **about,
     }
 
 
@@ -398,7 +377,7 @@ def main() -> None:
             else:
                 runs.complete(fit_one, data=[data], at=[0.0], way=[NONE], seed=seeds)
                 runs.complete(fit_one, data=[data], at=REFERENCES, way=WAYS, seed=seeds)
-        rows = rows_of(runs, data, given.seeds)
+    for data, rows in {data: rows_of(runs, data, given.seeds) for data in given.data}.items():
         print(*page(rows, {data: "now"}), sep="\n")
         if given.save:
             save(rows, data)

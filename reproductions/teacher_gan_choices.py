@@ -57,6 +57,7 @@ from evenhand.generators.images import (
     GSWGANImages,
     TeacherGANImages,
 )
+from evenhand.generators.images.codec import ImageSample
 from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.generators.images.teachers import Teachers
 from evenhand.privacy.gaussian import epsilon_from_mu
@@ -144,20 +145,30 @@ def fitted(method: str, setting: dict[str, Any], seed: int) -> list[float]:
         private.images, private.y, sensitive_features=private.sensitive_features, budget=budget()
     )
     took = time.process_time() - began
+    found = judged(made.sample(DRAWN, random_state=seed), validation, private, seed)
+    return [*(found[key] for key in ("accuracy", "odds", "kl", "far")), took]
+
+
+def judged(drawn: ImageSample, test: ImageData, train: ImageData, seed: int) -> dict[str, float]:
+    """Measure drawn pictures by an MLP that learns from them, and by a classifier of real ones."""
     found = evaluate_images(
-        made.sample(DRAWN, random_state=seed),
-        validation,
-        train=private,
+        drawn,
+        test,
+        train=train,
         models=("MLP",),
         extractor=Pixels(),
         n_per_group=300,
         random_state=seed,
     )
     assert found.judged is not None
-    far = {d.group: d.frechet for d in found.distances}["overall"]
-    gap = found.mean("equalized_odds_pairwise")
-    kl = found.judged.balance.kl.value
-    return [float(x) for x in (found.mean("accuracy"), gap, kl, far, took)]
+    return {
+        "kl": float(found.judged.balance.kl.value),
+        "disparity": float(found.judged.balance.disparity.value),
+        "judge": float(found.judged.accuracy),
+        "far": float({d.group: d.frechet for d in found.distances}["overall"]),
+        "accuracy": float(found.mean("accuracy")),
+        "odds": float(found.mean("equalized_odds_pairwise")),
+    }
 
 
 def measure(method: str, seeds: int, file: Path | None) -> list[dict[str, Any]]:
