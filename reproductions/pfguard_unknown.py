@@ -165,7 +165,7 @@ def parts(seed: int) -> tuple[ImageData, ImageData, ImageData]:
 def fit_one(data: str, at: float, way: str, seed: int) -> dict[str, Any]:
     """Fit with a reference that is ``at`` times as large, and measure what is drawn."""
     private, public, test = parts(seed)
-    public = public.take(np.arange(round(at * len(private))))
+    public = public.take(np.arange(len(public))[: round(at * len(private))])
     groups: Any = None
     kind: Any = GSWGANImages
     sampling = NONE if way == NONE else FAIR
