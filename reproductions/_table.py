@@ -55,6 +55,11 @@ ALGORITHMS = {
     "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",
     "pfguard_table5_methods": "made sound, each; the published epsilons of PATE-GAN, PFGuard and "
     "RON-Gauss do not hold.",
+    "pfguard_teachers": "GS-WGAN made sound (every critic answers at every step, and all of it is "
+    "paid for), balance within each teacher's own partition; smaller than published.",
+    "pfguard_unknown": "GS-WGAN made sound, as in [pfguard_teachers](pfguard_teachers.md). "
+    "Predicted groups and clusters are ours; the density ratio is made sound in each teacher's own "
+    "part, and without a claim where one model reads all private pictures.",
     "picture_budgets": "ours (`GaussianImages`, no teachers), beside MERF made sound.",
     "published_points": "ours, and DP-FERMI made sound; published numbers stand as published.",
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",

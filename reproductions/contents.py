@@ -47,6 +47,8 @@ PAPERS = {
     "pfguard_bias": "PFGuard, Sections 5.3, D.1 and E.7, Figure 4, Tables 9 and 10",
     "pfguard_sampling": "PFGuard, Appendix E.3, E.5 and E.6, Tables 6, 7 and 8; Table 1",
     "pfguard_mnist": "PFGuard, Section 5.1 and 5.2, Tables 1 to 3",
+    "pfguard_teachers": "PFGuard, Sections 4.2 and 5.3, Figure 4",
+    "pfguard_unknown": "PFGuard, Section 5.3, Figure 5; Appendix C.3; Choi et al. 2020",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
     "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; private-pgm",
     "published_points": "Lowy et al. 2023, DP-FERMI: all its figures with a finite epsilon",

@@ -473,6 +473,27 @@ def pfguard_table5_methods(script: Any) -> Checks:
         yield noisy_mean(row["method"], mean, half, row["seeds"], measured[name], name)
 
 
+def pfguard_teachers(script: Any) -> Checks:
+    """Figure 4 with all eights and fair sampling."""
+    found = script.measure("bias", 1, script.FAIR, 0)
+    row = next(
+        r
+        for r in rows("pfguard_teachers")
+        if (r["data"], r.get("at"), r.get("sampling")) == ("bias", 1, script.FAIR)
+    )
+    for name in ("snr", "recall", "others"):
+        yield noisy("all eights", [run[name] for run in row["runs"]], found[name], name)
+
+
+def pfguard_unknown(script: Any) -> Checks:
+    """Section C.3 on 3 and 1: the bound by clusters and by labels, with noise drawn anew."""
+    for row in rows("pfguard_unknown"):
+        if row["data"] == "bound" and row["at"] == next(iter(script.BOUNDS)):
+            found = script.estimate("bound", row["at"], row["way"], 0)
+            saved = [run["estimated"] for run in row["runs"]]
+            yield noisy(f"{row['at']}, {row['way']}", saved, found["estimated"], "bound")
+
+
 def picture_budgets(script: Any) -> Checks:
     """Digits at epsilon 10: one fit."""
     wanted = {"data": "MNIST", "method": script.GAUSSIAN, "epsilon": 10.0}
@@ -746,6 +767,8 @@ CHECKS = {
         pfguard_sampling,
         pfguard_table5,
         pfguard_table5_methods,
+        pfguard_teachers,
+        pfguard_unknown,
         picture_budgets,
         published_points,
         reviewers,

@@ -18,6 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from evenhand.privacy import Budget
+from evenhand.testing.generators import pictures
+
 HERE = Path(__file__).parents[1] / "reproductions"
 ABOUT_ALL = {"contents", "recheck"}
 SCRIPTS = sorted({path.stem for path in HERE.glob("[a-z]*.py")} - ABOUT_ALL)
@@ -427,6 +430,110 @@ def test_what_convolutions_change_is_read_off_pairs_of_the_same_seed() -> None:
     assert told.accuracy == pytest.approx((0.2, 0.0))
     assert told.far == pytest.approx((-0.2, 0.0), abs=1e-9)
     assert told.times == 1.0
+
+
+def test_a_setting_of_teachers_pays_only_where_both_halves_of_its_seeds_say_so() -> None:
+    pays = script("teacher_gan_choices").pays
+
+    def row(*runs: tuple[float, float]) -> dict[str, Any]:
+        """Repeats of error + gap, all of it the gap, and distance."""
+        return {"repeats": [[1.0, gap, 0.0, far, 1.0] for gap, far in runs]}
+
+    base = row(*[(0.2, 5.0)] * 6)
+    assert not pays(base, base)
+    assert pays(row(*[(0.1, 5.0)] * 6), base)
+    assert pays(row(*[(0.2, 4.0)] * 6), base)
+    assert not pays(row(*[(0.1, 5.5)] * 6), base)  # nearer in one, further in the other
+    assert not pays(row(*[(0.1, 5.0)] * 3, *[(0.2, 5.0)] * 3), base)  # not again
+    # By hand: -.1 in the mean, and two standard errors of these are .2 / sqrt(3) = .115.
+    assert not pays(row((0.0, 5.0), (0.1, 5.0), (0.2, 5.0), *[(0.1, 5.0)] * 3), base)
+
+
+@pytest.mark.parametrize("name", ["pfguard_teachers", "pfguard_unknown"])
+def test_the_verdicts_of_teachers_on_rare_and_unknown_groups_follow_from_their_saved_runs(
+    name: str,
+) -> None:
+    module, result = script(name), saved(name)
+    for data in module.DATA:
+        own = [row for row in result["rows"] if row["data"] == data]
+        runs = [run for row in own for run in row.get("runs", ())]
+        seeds = len(own[0]["runs"])
+        assert seeds >= 3
+        assert module.rows_of(runs, data, seeds) == own
+        for row in own:
+            if "runs" in row:
+                assert [run["seed"] for run in row["runs"]] == list(range(seeds))
+                same = (name for name in ("at", "sampling", "way") if name in row)
+                assert all(run[key] == row[key] for key in same for run in row["runs"])
+
+
+def test_claims_about_the_bound_have_their_sign_from_what_falls() -> None:
+    module = script("pfguard_teachers")
+
+    def rows(data: str, fair: list[float], plain: list[float]) -> list[dict[str, Any]]:
+        return [
+            {"at": at, "sampling": sampling, "runs": [{"recall": r, "others": 0.8}] * 3}
+            for sampling, values in ((module.FAIR, fair), (module.NONE, plain))
+            for at, r in zip(module.places(data), values, strict=True)
+        ]
+
+    # By hand: with fair sampling a fall of .01 up to the bound and of .4 beyond, and a fall at
+    # every step without it; then the same turned around.
+    falls = rows("bias", [0.8, 0.8, 0.79, 0.6, 0.39], [0.8, 0.7, 0.5, 0.2, 0.1])
+    assert {claim["agrees"] for claim in module.claims(falls, "bias")} == {"yes"}
+    rises = rows("bias", [0.39, 0.6, 0.79, 0.8, 0.8], [0.1, 0.7, 0.8, 0.85, 0.9])
+    assert [c["agrees"] for c in module.claims(rises, "bias")][2:] == ["no"] * 6
+    more = rows("number", [0.8, 0.79, 0.7, 0.3], [0.7, 0.6, 0.3, 0.1])
+    assert {claim["agrees"] for claim in module.claims(more, "number")} == {"yes"}
+
+
+def test_a_density_ratio_is_that_of_the_groups_and_reads_one_part_alone() -> None:
+    odds = script("pfguard_unknown").odds
+    rng = np.random.default_rng(0)
+
+    def drawn(n: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+        group = rng.random(n) < share
+        return rng.normal(0.0, 0.3, (n, 12)) + 2.0 * group[:, None], group
+
+    public, _ = drawn(2000, 0.5)
+    own, group = drawn(2000, 0.2)
+    found = odds(own, public)
+    # By hand: .5 / .2 and .5 / .8, up to what a fitted line makes of them.
+    assert np.median(found[group]) == pytest.approx(2.5, rel=0.25)
+    assert np.median(found[~group]) == pytest.approx(0.625, rel=0.25)
+    assert (odds(own[:3], public) == 1.0).all()  # too few for two folds
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings(
+    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
+)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_ratio_in_each_part_is_moved_by_its_own_records_and_the_claim_says_where_not(
+    whole: bool,
+) -> None:
+    module = script("pfguard_unknown")
+    public = pictures(60, seed=9)[0].reshape(60, -1) / 255.0
+    kind = type("RatioGAN", (module.RatioGAN,), {"public": public, "whole": whole})
+    seen: list[Any] = []
+
+    def weights(images: np.ndarray, y: np.ndarray) -> Any:
+        made = kind(n_teachers=4, n_steps=1, hidden=(4,), width=8, condition="label")
+        made.random_state, teachers = 3, made._teachers
+        made._teachers = lambda lesson: seen.append(teachers(lesson)) or seen[-1]
+        made.fit(images, y, budget=Budget(epsilon=5.0, delta=1e-5))
+        assert made.guarantee_.holds != whole
+        assert "the reference pictures" in made.guarantee_.public
+        return seen[-1].weights
+
+    images, y, _ = pictures(120)
+    before = weights(images, y)
+    images = images.copy()
+    images[7] = 255 - images[7]
+    moved = np.flatnonzero(weights(images, y) != before)
+    (home,) = (set(seen[0].rows_of(t)) for t in range(4) if 7 in seen[0].rows_of(t))
+    assert 7 in moved
+    assert (set(moved) <= home) != whole
 
 
 def test_reference_rows_are_as_many_of_each_sex_and_apart() -> None:

@@ -133,3 +133,28 @@ def test_an_empty_partition_gives_no_rows() -> None:
 def test_a_sampler_without_what_its_scope_needs_is_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]
+
+
+def test_as_many_teachers_as_shares_allow_hold_the_rarest_group_as_often_as_is_asked() -> None:
+    # A second derivation: records are dealt, and the rarest group of every teacher is counted.
+    shares, n = (0.7, 0.05, 0.25), 40_000
+    groups = np.random.default_rng(0).choice(3, n, p=shares)
+    for each, five, none in ((10.0, 0.029, 0.0), (1.0, 0.996, 0.368)):
+        known = GroupBalancedSampler(scope="public", shares=tuple(2 * s for s in shares))
+        most = known.most_teachers(n, each=each)
+        assert most == round(n * 0.05 / each)
+        held = np.bincount(by_position(n, most, 0).teacher[groups == 1], minlength=most)
+        # Of 200 teachers five standard errors are at most .06; of 2,000, at most .055.
+        assert (held < 5).mean() == pytest.approx(five, abs=0.06)
+        assert (held == 0).mean() == pytest.approx(none, abs=0.06)
+    few = GroupBalancedSampler(scope="public", shares=(0.999, 0.001))
+    assert few.most_teachers(100) == 1
+
+
+def test_no_number_of_teachers_follows_from_shares_that_nobody_gave_or_released() -> None:
+    for sampler in (GroupBalancedSampler(), GroupBalancedSampler(scope="noisy")):
+        with pytest.raises(ValueError, match="this sampler has none"):
+            sampler.most_teachers(100)
+    known = GroupBalancedSampler(scope="public", shares=(0.5, 0.5))
+    with pytest.raises(ValueError, match="each must be"):
+        known.most_teachers(100, each=0.0)

@@ -1,11 +1,13 @@
-"""GroupReference: groups of private pictures predicted by a model of public ones."""
+"""Groups of private pictures that lack them: predicted by a model of public ones."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
@@ -47,9 +49,11 @@ class GroupReference:
     (['dark'], 1.0)
     """
 
+    public = "the reference pictures with their groups"
+    """What the claim takes as public."""
+
     def __init__(self, images: ArrayLike, groups: ArrayLike, *, model: Any = None) -> None:
-        given, named = np.asarray(images), np.asarray(groups)
-        refuse_bad_pictures(given)
+        given, named = self._read(images), np.asarray(groups)
         _checks.same_length(images=given, groups=named)
         values, counts = np.unique(named, return_counts=True)
         if len(values) < 2 or counts.min() < LEAST:
@@ -57,7 +61,6 @@ class GroupReference:
             raise ValueError(
                 f"A reference needs at least {LEAST} pictures of each of two groups, got {said}."
             )
-        self._shape = given.shape[1:]
         untrained = SVC(C=10.0) if model is None else clone(model)
         self.accuracy = float(cross_val_score(untrained, _flat(given), named, cv=5).mean())
         self._model = untrained.fit(_flat(given), named)
@@ -80,6 +83,59 @@ class GroupReference:
             f"groups were predicted by a model of public reference pictures, right for "
             f"{self.accuracy:.0%} of these in cross-validation"
         )
+
+    def _read(self, images: ArrayLike) -> Array:
+        given = np.asarray(images)
+        refuse_bad_pictures(given)
+        self._shape = given.shape[1:]
+        return given
+
+
+class ClusterReference(GroupReference):
+    """Clusters that K-means finds in public pictures, for where no picture has a group.
+
+    They take the place of groups (PFGuard, Section C.3). Clusters are what pictures differ in most,
+    which need not be the groups: nobody can tell without one picture whose group is known.
+
+    Parameters
+    ----------
+    images : array of shape (n, h, w) or (n, h, w, 3)
+        Public pictures, at least ten for each cluster.
+    n_groups : int
+        Clusters, at least 2. They are called 0, 1 and so on.
+    random_state : int
+        Seeds the first centers.
+
+    Privacy
+    -------
+    As ``GroupReference``: a private picture's cluster depends on itself and on public pictures.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> light = np.repeat([False, True], 20)
+    >>> public = rng.random((40, 4, 4)) * 0.4 + 0.5 * light[:, None, None]
+    >>> found = ClusterReference(public, 2).predict(public)
+    >>> [len(set(found[light == one])) for one in (False, True)]
+    [1, 1]
+    """
+
+    public = "the reference pictures, and the number of their clusters"
+
+    def __init__(self, images: ArrayLike, n_groups: int, *, random_state: int = 0) -> None:
+        given = self._read(images)
+        least = LEAST * _checks.at_least("n_groups", n_groups, 2)
+        if len(given) < least:
+            raise ValueError(
+                f"{n_groups} clusters need at least {least} public pictures, got {len(given)}."
+            )
+        self.accuracy = math.nan
+        self._model = KMeans(n_groups, n_init=10, random_state=random_state).fit(_flat(given))
+
+    @property
+    def note(self) -> str:
+        """What the user must know."""
+        return "groups are clusters of public reference pictures, which need not be the groups"
 
 
 def _flat(images: Array) -> FloatArray:

@@ -31,13 +31,13 @@ class PrivateImages(Payload):
     codec : ImageCodec
     known : EncodedImages
         The pictures. How many there are, and their size, may be known before the first release.
-    notes : tuple of str
-        How missing groups were predicted.
+    reference : GroupReference, optional
+        By which missing groups were predicted.
     """
 
     codec: ImageCodec
     known: EncodedImages
-    notes: tuple[str, ...] = ()
+    reference: GroupReference | None = None
 
     @property
     def public(self) -> tuple[str, ...]:
@@ -46,12 +46,13 @@ class PrivateImages(Payload):
             "the size of the pictures",
             "the values of the labels",
             *(("the values of the groups",) if self.codec.sensitive else ()),
-            *(("the reference pictures with their groups",) if self.notes else ()),
+            *((self.reference.public,) if self.reference else ()),
         )
 
     def encode(self, plan: BudgetPlan, delta: float) -> Encoding:
         """Return the pictures as they were read."""
-        return Encoding(codec=self.codec, data=self.known, notes=self.notes)
+        notes = (self.reference.note,) if self.reference else ()
+        return Encoding(codec=self.codec, data=self.known, notes=notes)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -108,7 +109,7 @@ class ImageSynthesizer(Synthesizer):
         sensitive_features : array-like (n,), DataFrame or GroupReference, optional
             Group of each; the groups of a DataFrame are the combinations of its columns. An
             array's condition is called "sensitive". A ``GroupReference`` predicts the groups
-            by public pictures.
+            by public pictures, a ``ClusterReference`` puts clusters of these in their place.
         budget : Budget
             What may be spent in all.
         classes, groups : sequence, optional
@@ -132,10 +133,9 @@ class ImageSynthesizer(Synthesizer):
         """
         conditioned = _checks.one_of("condition", self.condition, CONDITIONS) == "label+group"
         neighbors = self._open(None if unit_ids is None else "unit_ids")
-        notes: tuple[str, ...] = ()
+        reference = None
         if isinstance(sensitive_features, GroupReference):
-            notes = (sensitive_features.note,)
-            sensitive_features = sensitive_features.predict(images)
+            reference, sensitive_features = sensitive_features, sensitive_features.predict(images)
         codec, data = read_images(
             images,
             y,
@@ -148,7 +148,7 @@ class ImageSynthesizer(Synthesizer):
         )
         self.codec_, self.conditions_ = codec, codec.conditions
         return self._fit(
-            PrivateImages(codec=codec, known=data, notes=notes),
+            PrivateImages(codec=codec, known=data, reference=reference),
             budget=budget,
             neighbors=neighbors,
             unit="record" if unit_ids is None else unit_name,
