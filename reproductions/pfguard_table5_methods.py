@@ -21,16 +21,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _outside import Coded, has
 from _table import RESULTS, commit, interval, rule, write
 
 from evenhand import Budget
@@ -50,7 +48,6 @@ from evenhand.generators import (
 from evenhand.generators.tables.fidelity import fidelity
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.utility import utility
-from evenhand.privacy.renyi import ORDERS, RenyiCurve
 
 ROWS = 10_000
 MODELS = ("logistic regression", "gradient boosting")
@@ -239,48 +236,17 @@ def run(name: str, frame: Any) -> list[dict[str, Any]]:
     return [each | ({"told": float(np.mean(told))} if told else {}) for each in made_rows]
 
 
-def zero_concentrated(budget: Budget) -> float:
-    """Return rho at which zero-concentrated privacy gives (epsilon, delta), by the tight bound."""
-    low, high = 1e-6, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        over = RenyiCurve(ORDERS, ORDERS * middle).epsilon(budget.delta) > budget.epsilon
-        low, high = (low, middle) if over else (middle, high)
-    return low
-
-
 def run_mst(frame: Any, python: str) -> list[dict[str, Any]]:
     """Run MST where mbi is, on the codes of a generator of ours; without mbi there are no rows."""
-    tried = subprocess.run([python, "-c", "import mbi"], capture_output=True, check=False)
-    if tried.returncode:
+    if not has(python, "mbi"):
         return []
     found, cpu = [], []
     for seed in range(SLOW):
         private, test = parts(frame, seed)
-        codec = (
-            MarginalSynthesizer(pairs=False, random_state=seed)
-            .fit(private, label="income", sensitive="sex", budget=BUDGET)
-            .codec_
-        )
-        kept = private.copy()
-        for column in codec.columns:  # what was not named, as our generators read it
-            if column.bins is None and "other" in column.schema.categories:
-                known = kept[column.name].astype(str).isin(column.schema.categories)
-                kept[column.name] = kept[column.name].where(
-                    known | kept[column.name].isna(), "other"
-                )
-        codes = codec.encode(kept)
-        sizes = [column.n_states for column in codec.columns]
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
-            np.savez(source, codes=codes, sizes=sizes)
-            rho = zero_concentrated(BUDGET)
-            began = time.perf_counter()
-            script = str(Path(__file__).with_name("_mst.py"))
-            words = [python, script, str(source), str(target), repr(rho), "200000", str(seed)]
-            subprocess.run(words, check=True)
-            cpu.append(time.perf_counter() - began)
-            made = np.load(target)["codes"]
+        coded = Coded.of(private, "income", "sex", BUDGET, seed)
+        codec = coded.codec
+        made, took = coded.drawn(python, "MST", BUDGET, 200_000, seed, None)
+        cpu.append(took["seconds"])
         rng = np.random.default_rng(seed)
         made = made[rng.permutation(len(made))]
         income, sex = (codec.names.index(name) for name in ("income", "sex"))
