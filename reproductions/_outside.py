@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from evenhand import Budget
 from evenhand.generators import MarginalSynthesizer
@@ -91,6 +92,11 @@ class Coded(NamedTuple):
                     known | kept[column.name].isna(), "other"
                 )
         return cls(codec, codec.encode(kept), label)
+
+    def decoded(self, codes: Any, rng: np.random.Generator) -> pd.DataFrame:
+        """Return rows of codes."""
+        columns = enumerate(self.codec.columns)
+        return pd.concat([column.decode(codes[:, i], rng) for i, column in columns], axis=1)
 
     def drawn(
         self, python: str, name: str, budget: Budget, n: int, seed: int, minutes: float | None

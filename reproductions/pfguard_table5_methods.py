@@ -252,7 +252,7 @@ def run_mst(frame: Any, python: str) -> list[dict[str, Any]]:
         income, sex = (codec.names.index(name) for name in ("income", "sex"))
         cell = made[:, income] * 2 + made[:, sex]
         even = np.concatenate([np.flatnonzero(cell == c)[: ROWS // 4] for c in range(4)])
-        rows = codec.decode(made[rng.permutation(even)], rng)
+        rows = coded.decoded(made[rng.permutation(even)], rng)
         found.append(measured(rows, test, codec.schema, seed))
     return [row(MST, "balanced", "PFGuard", found, cpu, None)]
 

@@ -68,7 +68,7 @@ def measure(data: str, seed: int, epsilon: float, way: str, python: str) -> dict
         codes, took = coded.drawn(python, way, budget, MOST, seed, MINUTES)
     except TookTooLong:
         return {**case, "auroc": None, "seconds": 60 * MINUTES}
-    rows = coded.codec.decode(codes, np.random.default_rng(seed))
+    rows = coded.decoded(codes, np.random.default_rng(seed))
     return {**case, "auroc": auroc(rows, test, coded.codec.schema), **took}
 
 
