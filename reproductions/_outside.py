@@ -18,7 +18,10 @@ from evenhand.generators import MarginalSynthesizer
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.renyi import ORDERS, RenyiCurve
 
-ONE_THREAD = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
+SETTINGS = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "TQDM_DISABLE": "1",  # no bars
+}
 
 
 def has(python: str, package: str) -> bool:
@@ -47,7 +50,7 @@ def run(python: str, script: str, *words: object, minutes: float | None = None) 
     began = _of_children()
     command = [python, str(Path(__file__).with_name(script)), *map(str, words)]
     ended = subprocess.run(
-        command, env=os.environ | ONE_THREAD, preexec_fn=limit, check=False
+        command, env=os.environ | SETTINGS, preexec_fn=limit, check=False
     ).returncode
     seconds = _of_children() - began
     if ended < 0 and minutes is not None and seconds >= 60 * minutes - 1:
