@@ -48,7 +48,7 @@ def run(python: str, script: str, *words: object, minutes: float | None = None) 
             resource.setrlimit(resource.RLIMIT_CPU, (round(60 * minutes),) * 2)
 
     began = _of_children()
-    command = [python, str(Path(__file__).with_name(script)), *map(str, words)]
+    command = [python, str(Path(__file__).parent / script), *map(str, words)]
     ended = subprocess.run(
         command, env=os.environ | SETTINGS, preexec_fn=limit, check=False
     ).returncode

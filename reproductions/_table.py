@@ -54,7 +54,7 @@ ALGORITHMS = {
     "guarantee.",
     "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",
     "pfguard_table5_methods": "made sound, each; the published epsilons of PATE-GAN, PFGuard and "
-    "RON-Gauss do not hold.",
+    "RON-Gauss do not hold. TabFairGDT is its authors' code, as it is.",
     "picture_budgets": "ours (`GaussianImages`, no teachers), beside MERF made sound.",
     "published_points": "ours, and DP-FERMI made sound; published numbers stand as published.",
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
@@ -68,6 +68,8 @@ ALGORITHMS = {
     "small_groups": "ours.",
     "stand_in": "ours, with sound accounts.",
     "table_budgets": "ours: `MarginalSynthesizer` with its defaults.",
+    "table_rivals": "ours: `MarginalSynthesizer` with its defaults; MST and AIM after the papers, "
+    "in the bins of ours.",
     "teachers_ahead": "PATE by noisy shares (ours), with forests as teachers and student; DP-SGD "
     "as published, with our defaults.",
     "theory": "claims as printed, tested as such; 'what holds' is ours.",

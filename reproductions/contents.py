@@ -48,7 +48,7 @@ PAPERS = {
     "pfguard_sampling": "PFGuard, Appendix E.3, E.5 and E.6, Tables 6, 7 and 8; Table 1",
     "pfguard_mnist": "PFGuard, Section 5.1 and 5.2, Tables 1 to 3",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
-    "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; private-pgm",
+    "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; MST; TabFairGDT",
     "published_points": "Lowy et al. 2023, DP-FERMI: all its figures with a finite epsilon",
     "rivals": "Nori et al. 2021; Say et al. 2025; Tran et al. 2023; Ghoukasian and Asoodeh 2024; "
     "Jagielski et al. 2019",
@@ -60,6 +60,7 @@ PAPERS = {
     "small_groups": OWN,
     "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",
     "sf_pate_table1": "SF-PATE, Section 6.3, Table 1",
+    "table_rivals": "McKenna et al. 2021 (MST) and 2022 (AIM)",
     "teacher_gan_choices": OWN,
     "sf_pate_utkface": "SF-PATE, Section 6.3, Figure 2(c) and the last row of Table 1",
     "stand_in": "FairPATE's slides: a regulator chooses without the private data",
