@@ -142,6 +142,22 @@ def test_labels_are_evened_out_and_columns_beside_the_chosen_ones_stay() -> None
     pd.testing.assert_frame_equal(even, again)
 
 
+def test_a_value_is_left_for_one_of_the_next_level_and_no_other_is_touched() -> None:
+    rows = drawn()[["skill", "sex", "hired"]]
+    even = OptimizedPreprocessing(margin=0.0, distortion=1.0, n_columns=1).transform(
+        rows, label="hired", sensitive="sex", random_state=0
+    )
+    moved = (even["skill"] != rows["skill"]).to_numpy()
+    cuts = np.quantile(rows["skill"], [0.25, 0.5, 0.75])
+    old, new = (np.searchsorted(cuts, table["skill"], side="right") for table in (rows, even))
+    assert moved.sum() > 50
+    assert (np.abs(new - old)[moved] == 1).all()
+    for level in np.unique(new[moved]):
+        came = even["skill"][moved & (new == level)]
+        assert came.isin(rows["skill"]).all()
+        assert came.nunique() > 1
+
+
 def test_rows_within_the_margin_are_left_as_they_are() -> None:
     rows = drawn()
     same = OptimizedPreprocessing(margin=1.0).transform(rows, label="hired", sensitive="sex")
