@@ -12,15 +12,14 @@ from scipy.sparse import coo_array, vstack
 from sklearn.metrics import mutual_info_score
 
 from evenhand import _checks
+from evenhand._frames import as_pandas
 from evenhand._random import as_generator
-from evenhand.datasets.columns import TypedTable
 from evenhand.fairness.groups import encode_groups
 from evenhand.typing import ArrayLike, FloatArray, IntArray, RandomState
 
 FORBIDDEN: Final = np.inf
 """Distance of a move that is never made."""
 
-WHERE: Final = "table of drawn rows"
 TINY: Final = 1e-12
 
 PREFERENCE: Final = 1e-3
@@ -120,9 +119,14 @@ class OptimizedPreprocessing:
         ValueError
             If no map within the distortion keeps the margin.
         """
-        rng, table = as_generator(random_state), TypedTable.of(rows, WHERE)
-        table.require([label, sensitive], "which are evened out")
-        out = table.frame.copy()
+        rng = as_generator(random_state)
+        out: pd.DataFrame = as_pandas(rows).copy()
+        for name in (label, sensitive):
+            if name not in out.columns:
+                raise ValueError(
+                    f"The drawn rows have no column {name!r}; they have "
+                    f"{', '.join(map(repr, out.columns))}."
+                )
         groups, classes = encode_groups(out[sensitive]), encode_groups(out[label])
         if min(groups.n_groups, classes.n_groups) < 2:
             raise ValueError(
@@ -152,7 +156,7 @@ class OptimizedPreprocessing:
                 values[here] = rng.choice(donors[old == level], int(here.sum()))
             out[name] = pd.Series(values, index=out.index).astype(out[name].dtype)
         first = np.unique(classes.codes, return_index=True)[1]
-        named = table.frame[label].to_numpy()[first]
+        named = out[label].to_numpy()[first]
         out[label] = pd.Series(named[to_class], index=out.index).astype(out[label].dtype)
         return out
 
