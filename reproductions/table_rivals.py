@@ -115,11 +115,14 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
             f"| {v['data']} | {v['epsilon']:g} | {v['rival']} | {what} | {' | '.join(cells)} | "
             f"{apart} | {v['seeds']} | {v['agrees']} |"
         )
-    out += ["", "| data | epsilon | way | AUROC of each seed | tables chosen | MB |", rule(6)]
+    out += ["", "| data | epsilon | way | seed: AUROC | tables chosen | MB |", rule(6)]
     for data, epsilon, way in product(TABLES, EPSILONS, WAYS):
         if own := select(rows, data=data, epsilon=epsilon, way=way):
             own = sorted(own, key=lambda row: row["seed"])
-            each = ", ".join("stopped" if r["auroc"] is None else f"{r['auroc']:.4f}" for r in own)
+            each = ", ".join(
+                f"{r['seed']}: " + ("stopped" if r["auroc"] is None else f"{r['auroc']:.4f}")
+                for r in own
+            )
             model = [
                 "-" if "rounds" not in own[0] else ", ".join(f"{r[key]:{form}}" for r in own)
                 for key, form in (("rounds", "d"), ("mb", ".2f"))

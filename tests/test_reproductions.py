@@ -489,7 +489,7 @@ def test_ours_is_ahead_of_rivals_level_or_behind_by_the_interval_of_the_pairs() 
     stopped = said(0.8, 0.7, None)  # no AUROC, and at least as many seconds
     assert (stopped["auroc"]["seeds"], stopped["seconds"]["seeds"]) == (2, 3)
     one = {**about, "way": "AIM", "seed": 0, "auroc": None, "seconds": 3600.0}
-    assert any("| stopped |" in line for line in module.lines([*ours, one]))
+    assert any("| 0: stopped |" in line for line in module.lines([*ours, one]))
 
 
 @pytest.mark.parametrize("staff", [1, 40])
