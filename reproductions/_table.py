@@ -54,7 +54,7 @@ ALGORITHMS = {
     "guarantee.",
     "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",
     "pfguard_table5_methods": "made sound, each; the published epsilons of PATE-GAN, PFGuard and "
-    "RON-Gauss do not hold.",
+    "RON-Gauss do not hold. TabFairGDT is its authors' code, as it is.",
     "pfguard_teachers": "GS-WGAN made sound (every critic answers at every step, and all of it is "
     "paid for), balance within each teacher's own partition; smaller than published.",
     "pfguard_unknown": "GS-WGAN made sound, as in [pfguard_teachers](pfguard_teachers.md). "
@@ -64,7 +64,7 @@ ALGORITHMS = {
     "published_points": "ours, and DP-FERMI made sound; published numbers stand as published.",
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
     "rivals": "each rival made sound for whole records, as its class says; DP2DP's steps are "
-    "reconstructions, and FairDP has the certificate of a noisy table.",
+    "reconstructions, FairDP has the certificate of a noisy table, and SAFES our synthesizer.",
     "rows_and_counts": "ours: noisy shares about public rows, drawn rows, or both; DP-SGD as "
     "published.",
     "sf_pate_table1": "ours: SF-PATE with sums over the groups, networks of two hidden layers as "
@@ -73,6 +73,8 @@ ALGORITHMS = {
     "small_groups": "ours.",
     "stand_in": "ours, with sound accounts.",
     "table_budgets": "ours: `MarginalSynthesizer` with its defaults.",
+    "table_rivals": "ours: `MarginalSynthesizer` with its defaults; MST and AIM after the papers, "
+    "in the bins of ours.",
     "teachers_ahead": "PATE by noisy shares (ours), with forests as teachers and student; DP-SGD "
     "as published, with our defaults.",
     "theory": "claims as printed, tested as such; 'what holds' is ours.",

@@ -1,6 +1,6 @@
 """Every generator of tables on Adult at epsilon 1, beside the rows of PFGuard's Table 5.
 
-    python reproductions/pfguard_table5_methods.py [--mbi PYTHON] [--only WORDS] [--save]
+    python reproductions/pfguard_table5_methods.py [--mbi PYTHON] [--tabfairgdt PYTHON] [--save]
 
 Setting as in pfguard_table5.py: a split of its own for every seed, categories and bounds released,
 noise of the operating system, 10,000 rows, a logistic regression and gradient boosting that see all
@@ -12,25 +12,34 @@ width is above .1. Reference sets are public, a tenth as large as the private ro
 them. Every row names the commit that was measured. The published epsilons of PATE-GAN, PFGuard and
 RON-Gauss do not hold; ours do.
 
-MST is that of private-pgm, and needs an interpreter with the package mbi (--mbi); without it that
-row is left out, and the page says so. It reads the columns in the bins that MarginalSynthesizer
-released, whose cost is not counted for it.
+MST and TabFairGDT are others' code, and need interpreters with the packages mbi (--mbi) and
+tabfairgdt (--tabfairgdt); without one its rows are left out, and the page says so. MST reads the
+columns in the bins that MarginalSynthesizer released, whose cost is not counted for it. TabFairGDT
+0.1.1 has no privacy: its trees keep values of single records, and it stands beside "no privacy" of
+ours. It reads the table itself; lambda is how far the label's leaves are relabelled, .5 by default
+and 1 at most.
+
+DECAF is not here: the package that holds it, synthcity 0.2.12, asks for torch below 2.3, and the
+constraints of this project pin 2.13.0.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from _outside import Coded, has
+from _outside import run as run_outside
 from _table import RESULTS, commit, interval, rule, write
 
 from evenhand import Budget
@@ -50,7 +59,6 @@ from evenhand.generators import (
 from evenhand.generators.tables.fidelity import fidelity
 from evenhand.generators.tables.predicted_groups import groups_from_reference
 from evenhand.generators.tables.utility import utility
-from evenhand.privacy.renyi import ORDERS, RenyiCurve
 
 ROWS = 10_000
 MODELS = ("logistic regression", "gradient boosting")
@@ -66,10 +74,13 @@ PUBLISHED = {
     "PFGuard": (0.76, 0.12, 0.08),
 }
 MST = "MST of private-pgm"
+TABFAIRGDT = "TabFairGDT, no privacy"
+LAMBDAS = (0.5, 1.0)
 SLOW, FAST = 2, 5
 WIDE = 0.1  # half width from which an interval says nothing
 PATE = {"n_teachers": 300, "n_rounds": 100}  # a third and two thirds of the defaults, for time
 WGAN = {"n_steps": 150}  # half of the default
+MISSING = "missing"
 REFERENCE = 0.1  # public rows for each private one, where a method needs them
 UNKNOWN = "marginal, groups told by a reference set"
 REWEIGHTED = "reweighting by a reference set, no privacy"
@@ -239,56 +250,56 @@ def run(name: str, frame: Any) -> list[dict[str, Any]]:
     return [each | ({"told": float(np.mean(told))} if told else {}) for each in made_rows]
 
 
-def zero_concentrated(budget: Budget) -> float:
-    """Return rho at which zero-concentrated privacy gives (epsilon, delta), by the tight bound."""
-    low, high = 1e-6, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        over = RenyiCurve(ORDERS, ORDERS * middle).epsilon(budget.delta) > budget.epsilon
-        low, high = (low, middle) if over else (middle, high)
-    return low
-
-
 def run_mst(frame: Any, python: str) -> list[dict[str, Any]]:
     """Run MST where mbi is, on the codes of a generator of ours; without mbi there are no rows."""
-    tried = subprocess.run([python, "-c", "import mbi"], capture_output=True, check=False)
-    if tried.returncode:
+    if not has(python, "mbi"):
         return []
     found, cpu = [], []
     for seed in range(SLOW):
         private, test = parts(frame, seed)
-        codec = (
-            MarginalSynthesizer(pairs=False, random_state=seed)
-            .fit(private, label="income", sensitive="sex", budget=BUDGET)
-            .codec_
-        )
-        kept = private.copy()
-        for column in codec.columns:  # what was not named, as our generators read it
-            if column.bins is None and "other" in column.schema.categories:
-                known = kept[column.name].astype(str).isin(column.schema.categories)
-                kept[column.name] = kept[column.name].where(
-                    known | kept[column.name].isna(), "other"
-                )
-        codes = codec.encode(kept)
-        sizes = [column.n_states for column in codec.columns]
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
-            np.savez(source, codes=codes, sizes=sizes)
-            rho = zero_concentrated(BUDGET)
-            began = time.perf_counter()
-            script = str(Path(__file__).with_name("_mst.py"))
-            words = [python, script, str(source), str(target), repr(rho), "200000", str(seed)]
-            subprocess.run(words, check=True)
-            cpu.append(time.perf_counter() - began)
-            made = np.load(target)["codes"]
+        coded = Coded.of(private, "income", "sex", BUDGET, seed)
+        codec = coded.codec
+        made, took = coded.drawn(python, "MST", BUDGET, 200_000, seed, None)
+        cpu.append(took["seconds"])
         rng = np.random.default_rng(seed)
         made = made[rng.permutation(len(made))]
         income, sex = (codec.names.index(name) for name in ("income", "sex"))
         cell = made[:, income] * 2 + made[:, sex]
         even = np.concatenate([np.flatnonzero(cell == c)[: ROWS // 4] for c in range(4)])
-        rows = codec.decode(made[rng.permutation(even)], rng)
+        rows = coded.decoded(made[rng.permutation(even)], rng)
         found.append(measured(rows, test, codec.schema, seed))
     return [row(MST, "balanced", "PFGuard", found, cpu, None)]
+
+
+def run_tabfairgdt(frame: Any, python: str) -> list[dict[str, Any]]:
+    """Run TabFairGDT where it is; without it there are no rows."""
+    if not has(python, "tabfairgdt"):
+        return []
+    numbers = {"i": "int", "f": "float"}
+    kinds = {name: numbers.get(dtype.kind, "category") for name, dtype in frame.dtypes.items()}
+    kinds |= {"income": "category", "sex": "category"}
+    texts = [name for name, kind in kinds.items() if kind == "category"]
+    rows = []
+    for weight in LAMBDAS:
+        found, cpu = [], []
+        for seed in range(FAST):
+            private, test = parts(frame, seed)
+            schema = NonPrivateSynthesizer(pairs=False).fit(
+                private, label="income", sensitive="sex"
+            )
+            plain = private.assign(**{t: private[t].astype(object).fillna(MISSING) for t in texts})
+            with tempfile.TemporaryDirectory() as folder:
+                source, target = Path(folder) / "in.csv", Path(folder) / "out.csv"
+                plain.to_csv(source, index=False)
+                words = (json.dumps(kinds), "income", "sex", weight, ROWS, seed)
+                cpu.append(run_outside(python, "_tabfairgdt.py", source, target, *words))
+                made = pd.read_csv(target, dtype=dict.fromkeys(texts, str), keep_default_na=False)
+            made[texts] = made[texts].mask(made[texts] == MISSING)
+            made = made[private.columns].astype(private.dtypes.to_dict())
+            found.append(measured(made, test, schema.codec_.schema, seed))
+        how = f"as it is, lambda {weight:g}"
+        rows.append(row(TABFAIRGDT, how, "Fair-only", found, cpu, None))
+    return rows
 
 
 def row(
@@ -355,13 +366,18 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
     )
     told = [r["told"] for r in rows if "told" in r]
     guessed = f" The reference tells the sex of {told[0]:.1%} of the private rows." if told else ""
-    absent = "" if any(r["method"] == MST for r in rows) else f" {MST} is left out: no mbi."
+    there = {r["method"] for r in rows}
+    absent = "".join(
+        f" {name} is left out: no {package}."
+        for name, package in ((MST, "mbi"), (TABFAIRGDT, "tabfairgdt"))
+        if name not in there
+    )
     return [
         "# All generators of tables on Adult, epsilon 1",
         "",
-        "Two models per table. Seconds are of processor time on one thread (MST: by the clock, "
-        "starting its interpreter included, beside other work). PATE-GAN has 300 teachers and 100 "
-        "rounds, DP-WGAN 150 steps. MST's rows are fitted to bins that it did not pay "
+        "Two models per table. Seconds are of processor time on one thread (MST and TabFairGDT: "
+        "drawing rows and the start of their interpreters included). PATE-GAN has 300 teachers and "
+        "100 rounds, DP-WGAN 150 steps. MST's rows are fitted to bins that it did not pay "
         f"for.{absent}",
         "",
         "A reference set has a tenth as many public rows, as many of each sex; they are taken out "
@@ -382,10 +398,15 @@ def main() -> None:
     """Measure, print, and save if asked, after every method: rows that are there are kept."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--mbi", default=sys.executable, help="an interpreter that has mbi")
+    parser.add_argument("--tabfairgdt", default=sys.executable, help="one that has tabfairgdt")
     parser.add_argument("--only", default="", help="methods whose name holds these words")
     parser.add_argument("--save", action="store_true")
     asked = parser.parse_args()
-    frame, order = table(), [*FITS, MST]
+    frame, order = table(), [*FITS, MST, TABFAIRGDT]
+    outside = {
+        MST: partial(run_mst, frame, asked.mbi),
+        TABFAIRGDT: partial(run_tabfairgdt, frame, asked.tabfairgdt),
+    }
     saved = RESULTS / "pfguard_table5_methods.json"
     rows = json.loads(saved.read_text())["rows"] if saved.exists() else []
     for name in order:
@@ -393,7 +414,7 @@ def main() -> None:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            fresh = run_mst(frame, asked.mbi) if name == MST else run(name, frame)
+            fresh = outside.get(name, partial(run, name, frame))()
         print(*lines_of(fresh), sep="\n", flush=True)
         rows = [r for r in rows if r["method"] != name] + fresh
         rows.sort(key=lambda r: order.index(r["method"]))  # stable

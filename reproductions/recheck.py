@@ -675,6 +675,15 @@ def table_budgets(script: Any) -> Checks:
             yield noisy(words, row["values"], fresh, "AUROC")
 
 
+def table_rivals(script: Any) -> Checks:
+    """Ours on Adult, one split: rivals need another interpreter."""
+    kept = script.select(rows("table_rivals"), data="Adult", way=script.OURS)
+    for epsilon in script.EPSILONS:
+        saved = [row["auroc"] for row in kept if row["epsilon"] == epsilon]
+        fresh = script.measure("Adult", 0, epsilon, script.OURS, "")["auroc"]
+        yield noisy(f"ours, epsilon {epsilon:g}", saved, fresh, "AUROC")
+
+
 def teacher_gan_choices(script: Any) -> Checks:
     """GS-WGAN, the default."""
     row = rows("teacher_gan_choices")[0]
@@ -784,6 +793,7 @@ CHECKS = {
         small_groups,
         stand_in,
         table_budgets,
+        table_rivals,
         teacher_gan_choices,
         teachers_ahead,
         theory,

@@ -42,30 +42,18 @@ LOADERS: dict[str, Any] = {
 }
 ROWS = (20_000, 60_000)
 MOST = ROWS[-1]
-EPSILONS = (1.0, 10.0)
+EPSILONS, DELTA = (1.0, 10.0), 1e-5
 GOALS = {("Adult", 1.0): 0.900, ("Adult", 10.0): 0.915}
 MODEL = "gradient boosting"
 
 
 def measure(data: str, seed: int) -> list[dict[str, Any]]:
     """Return the AUROC of the model of each budget and number of rows, and of the real rows."""
-    table = LOADERS[data]()
-    frame = table.X.assign(group=np.asarray(table.groups), label=np.asarray(table.y).astype(str))
-    order = np.random.default_rng(seed).permutation(len(frame))
-    test, private = (frame.iloc[part] for part in np.split(order, [len(frame) // 4]))
+    private, test = split(data, seed)
     found: list[dict[str, Any]] = []
     schema = None
     for epsilon in EPSILONS:
-        began = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of noise: the AUROC says it
-            made = MarginalSynthesizer(random_state=seed, noise=FloatNoise()).fit(
-                private,
-                label="label",
-                sensitive="group",
-                budget=Budget(epsilon=epsilon, delta=1e-5),
-            )
-        seconds = time.process_time() - began
+        made, seconds = fitted(private, epsilon, seed)
         schema = made.codec_.schema
         for n in ROWS:
             rows = made.sample(n, balance=(), random_state=seed)
@@ -73,6 +61,29 @@ def measure(data: str, seed: int) -> list[dict[str, Any]]:
             found.append({**case, "auroc": auroc(rows, test, schema), "fit_s": seconds})
     real = {"data": data, "seed": seed, "epsilon": None, "rows": len(private), "fit_s": None}
     return [*found, {**real, "auroc": auroc(private, test, schema)}]
+
+
+def split(data: str, seed: int) -> tuple[Any, Any]:
+    """Return private and test rows of a table."""
+    table = LOADERS[data]()
+    frame = table.X.assign(group=np.asarray(table.groups), label=np.asarray(table.y).astype(str))
+    order = np.random.default_rng(seed).permutation(len(frame))
+    test, private = (frame.iloc[part] for part in np.split(order, [len(frame) // 4]))
+    return private, test
+
+
+def fitted(private: Any, epsilon: float, seed: int) -> tuple[MarginalSynthesizer, float]:
+    """Return the generator, and the seconds of processor time that it took."""
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of noise: the AUROC says it
+        made = MarginalSynthesizer(random_state=seed, noise=FloatNoise()).fit(
+            private,
+            label="label",
+            sensitive="group",
+            budget=Budget(epsilon=epsilon, delta=DELTA),
+        )
+    return made, time.process_time() - began
 
 
 def auroc(rows: Any, test: Any, schema: Any) -> float:

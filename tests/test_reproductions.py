@@ -5,6 +5,8 @@ import importlib.util
 import inspect
 import json
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenhand.privacy import Budget
+from evenhand import Budget
 from evenhand.testing.generators import pictures
 
 HERE = Path(__file__).parents[1] / "reproductions"
@@ -41,8 +43,9 @@ def script(name: str) -> ModuleType:
 
 def script_of(name: str) -> ModuleType:
     """Return what scripts share."""
-    script("sf_pate_figure2")  # puts the folder on the path while it is imported
-    return importlib.import_module(name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(HERE))
+        return importlib.import_module(name)
 
 
 def saved(name: str) -> Any:
@@ -542,6 +545,56 @@ def test_reference_rows_are_as_many_of_each_sex_and_apart() -> None:
     rest, public = module.with_reference(private, 0)
     assert public["sex"].value_counts().tolist() == [50, 50]  # 100 for the other 1,000
     assert sorted([*rest["row"], *public["row"]]) == list(range(1100))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_a_rival_by_zero_concentrated_privacy_has_all_of_the_budget_and_no_more(
+    epsilon: float,
+) -> None:
+    # A second derivation: Canonne, Kamath and Steinke 2020, Proposition 12, at the best of many
+    # orders; ours has fewer, and so a little less.
+    rho = script_of("_outside").zero_concentrated(Budget(epsilon=epsilon, delta=1e-5))
+    a = 1 + np.geomspace(1e-3, 1e4, 20_000)
+    spent = np.min(rho * a + np.log1p(-1 / a) - (np.log(1e-5) + np.log(a)) / (a - 1))
+    assert 0.98 * epsilon < spent <= epsilon * (1 + 1e-9)
+
+
+def test_another_interpreter_is_stopped_at_its_limit_and_a_failure_of_its_own_is_none(
+    tmp_path: Path,
+) -> None:
+    outside = script_of("_outside")
+    for name, text in (("loops", "while True: pass"), ("fails", "raise SystemExit(3)")):
+        (tmp_path / f"{name}.py").write_text(text)
+    with pytest.raises(outside.TookTooLong, match=r"loops\.py was stopped after 1 s"):
+        outside.run(sys.executable, str(tmp_path / "loops.py"), minutes=1 / 60)
+    with pytest.raises(subprocess.CalledProcessError):
+        outside.run(sys.executable, str(tmp_path / "fails.py"), minutes=1 / 60)
+
+
+def test_ours_is_ahead_of_rivals_level_or_behind_by_the_interval_of_the_pairs() -> None:
+    module = script("table_rivals")
+    about = {"data": "Adult", "epsilon": 1.0}
+    ours = [{**about, "way": "ours", "seed": s, "auroc": 0.9, "seconds": 1.0} for s in range(4)]
+
+    def said(*aurocs: float | None) -> dict[str, Any]:
+        its = [
+            {**about, "way": "AIM", "seed": s, "auroc": found, "seconds": 60.0 + s}
+            for s, found in enumerate(aurocs)
+        ]
+        return {row["what"]: row for row in module.verdicts(ours + its)}
+
+    # By hand: differences .1, .2, .3 have spread .1, and t of 2 degrees is 4.303: .2 +- .248.
+    level = said(0.8, 0.7, 0.6)
+    assert (level["auroc"]["difference"], level["auroc"]["pm"]) == pytest.approx(
+        (0.2, 0.2484), 1e-3
+    )
+    assert (level["auroc"]["agrees"], level["seconds"]["agrees"]) == ("level", "yes")
+    assert said(0.81, 0.80, 0.79)["auroc"]["agrees"] == "yes"
+    assert said(0.99, 0.98, 0.97)["auroc"]["agrees"] == "no"
+    stopped = said(0.8, 0.7, None)  # no AUROC, and at least as many seconds
+    assert (stopped["auroc"]["seeds"], stopped["seconds"]["seeds"]) == (2, 3)
+    one = {**about, "way": "AIM", "seed": 0, "auroc": None, "seconds": 3600.0}
+    assert any("| 0: stopped |" in line for line in module.lines([*ours, one]))
 
 
 @pytest.mark.parametrize("staff", [1, 40])
