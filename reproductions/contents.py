@@ -82,6 +82,8 @@ MINUTES = {
     "pfguard_bias": "13",
     "pfguard_mnist": "19",
     "pfguard_table5": "6",
+    "pfguard_teachers": "23",
+    "pfguard_unknown": "11",
     "reviewers": "6",
     "theory": "1",
 }
