@@ -218,7 +218,7 @@ CHOSEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {**OF_PRIVATE, **OF_PUBLIC},
     ),
     (
-        "FairSharesClassifier",
+        "DPSGDClassifier",
         {"fairness": DemographicParity(margin=0.3, confidence=0.9)},
         {**OF_PRIVATE, **OF_PUBLIC},
     ),

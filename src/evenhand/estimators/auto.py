@@ -103,6 +103,11 @@ class Case:
     def __post_init__(self) -> None:
         _checks.one_of("protect", self.protect, PROTECTED)
 
+    @property
+    def held_after(self) -> bool:
+        """Whether DP-SGD keeps the margin after training, which then reads no private group."""
+        return self.confident and self.public_groups
+
 
 TEACHERS: Final = "teachers"
 TRAINING: Final = "in training"
@@ -170,7 +175,7 @@ RULES: Final[tuple[Rule, ...]] = (
         when="training shall keep a margin, and the groups of the private rows are not known",
         takes=TEACHERS,
         why="their student keeps the margin by the groups of the public rows",
-        holds=lambda case: case.margin and not case.private_groups,
+        holds=lambda case: case.margin and not (case.private_groups or case.held_after),
     ),
     Rule(
         when="neither public rows nor declared bounds scale the columns",
@@ -183,7 +188,8 @@ RULES: Final[tuple[Rule, ...]] = (
         takes=TEACHERS,
         why="DP-SGD would not read it",
         holds=lambda case: (
-            case.for_teachers or (case.margin and (case.confident or case.public_labels))
+            case.for_teachers
+            or (case.margin and (case.public_labels or (case.confident and not case.held_after)))
         ),
     ),
     Rule(
