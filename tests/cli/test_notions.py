@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,15 @@ def test_thresholds_by_group_keep_rates_among_true_classes_too(
         said = train({**alone, "--out": option}, option)
         assert said["margin_source"] == "calibration rows"
         assert said["guarantee"].count("groups and labels of the 300 public rows that set") == 1
+    # And so are rows of the table that are set aside.
+    parity = {**given, "--fairness": "demographic-parity", "--margin": "0.02"}
+    aside = {**parity, "--public": None, "--public-fraction": "0.3"}
+    for option in ("--group-thresholds", "--blind-rule"):
+        said = train({**aside, "--out": f"aside{option}"}, option)
+        n = re.search(r"features and groups of the (\d+) public rows that set", said["guarantee"])
+        assert n is not None
+        assert 240 < int(n[1]) < 480  # of 1,200
+        assert f"the features of {n[1]} rows of the table, set aside" in said["guarantee"]
     line = refuse(*asked({**given, "--confidence": "0.9", "--out": "more"}), "--group-thresholds")
     assert "--confidence 0.9 of --fairness equalized-odds needs true classes" in line
 

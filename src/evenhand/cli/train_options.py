@@ -530,7 +530,7 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
         of_rates=issubclass(notion, RateNotion),
         confident=given.confidence is not None,
         group_at_prediction=given.group_thresholds,
-        public_groups=given.public is not None,
+        public_groups=given.public is not None or given.public_fraction is not None,
         public_labels=given.calibration is not None,
         private_groups=not columns or all(name in columns for name in given.sensitive or ()),
         scaled=_scaled(given),
@@ -762,11 +762,13 @@ def _check_margin(given: TrainOptions) -> None:
 def _check_public(given: TrainOptions) -> None:
     """Refuse public rows that are missing, or given twice."""
     has_public = given.public is not None
-    if given.keeps_margin_after and not has_public and given.calibration is None:
+    aside = given.public_fraction is not None and not given.images
+    if given.keeps_margin_after and not (has_public or aside) and given.calibration is None:
         option = "--blind-rule is" if given.blind_rule else "--group-thresholds are"
         raise ValueError(
             f"{option} set on public rows whose groups are known, and --public is missing. Give "
-            f"--public FILE, or for a notion about true classes --calibration FILE."
+            f"--public FILE or --public-fraction SHARE, or for a notion about true classes "
+            f"--calibration FILE."
         )
     if given.blind_rule and given.calibration is None and fairness_of(given, 0.0).needs_labels:
         raise ValueError(

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks, _values
-from evenhand._frames import as_pandas
 from evenhand._random import as_generator
 from evenhand.estimators.blind_rule import PublicRows, put_around, read_public_rows
 from evenhand.estimators.inputs import (
@@ -17,6 +16,7 @@ from evenhand.estimators.inputs import (
     FitInputs,
     calibration_given,
     checked_features,
+    frame_or_array,
     take,
 )
 from evenhand.estimators.margins import StudentMargin
@@ -189,6 +189,11 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         rng = as_generator(self.random_state)
         data, X_encoded = self._read(given, rng)
         notion = self._on_new_rows
+        if calibration_given(vars(given)) and not (notion is not None and notion.needs_labels):
+            raise ValueError(
+                f"Calibration rows have true classes, and fairness={self.fairness!r} is no margin "
+                f"about these with a confidence. Leave them out."
+            )
         held_out = None if notion is None else self._held_out(notion, given, data)
         learner = self._sized(learner, self._n_public(data), X_encoded)
         groups = self._groups(given.sensitive_features, data, learner)
@@ -247,11 +252,10 @@ class DPSGDClassifier(NoisyNetworkClassifier):
             groups = given.sensitive_features_calibration
         else:
             rows, y, groups = data.X_public, None, given.sensitive_features_public
-            if data.set_aside and given.sensitive_features is not None:
-                n = data.n_private + data.set_aside
-                known = as_pandas(given.sensitive_features)
-                _checks.same_length(X=range(n), sensitive_features=known)
-                groups = take(known, np.setdiff1d(np.arange(n), data.private_rows))
+            if self.rows_set_aside_ is not None and given.sensitive_features is not None:
+                known = frame_or_array(given.sensitive_features)
+                _checks.same_length(X=range(data.n_private + data.set_aside), groups=known)
+                groups = take(known, self.rows_set_aside_)
             if groups is None or not data.n_public:
                 missing = "sensitive_features" if data.set_aside else "sensitive_features_public"
                 raise ValueError(
