@@ -86,7 +86,9 @@ def set_rule(
     """
     within = rows.within(fairness)
     if rows.labels is not None:
-        scores = Recalibrated.if_better(scores, rows.X, rows.labels, n_classes)
+        scores = Recalibrated.if_better(
+            scores, rows.X, rows.labels, n_classes, decides=not fairness.needs_labels
+        )
     cross_fitted = None
     if fairness.confidence is None:
         groups = SoftmaxRegression.chosen(rows.X, within, n_classes) if groups is None else groups
