@@ -10,6 +10,10 @@ the test part, beside the same model of the real rows. Settings of the generator
 Bank, ACS-Income of Maryland and a made table, of which no row stands here. Drawing more rows is
 free: 60,000 stand beside 20,000 since Bank gained by them (.930 for .920 at epsilon 10).
 
+German's 750 private rows are too few for some columns to have a category above the noise at epsilon
+1: all are kept (``keep=``), as what stands out of the noise, and one state for the rest; at epsilon 1
+the model of drawn rows knows nothing (.5 on one seed), at 10 as much as that of the real rows.
+
 Not an untouched test: of Adult one seed had been read before, .902 at epsilon 1 and .900 at epsilon
 10 with 60,000 rows. That capital gains had five states then was seen on private rows of this seed,
 and put right for all columns.
@@ -40,6 +44,7 @@ LOADERS: dict[str, Any] = {
     "Credit": load_credit_default,
     "German": load_german,
 }
+FEW_ROWS = ("German",)
 ROWS = (20_000, 60_000)
 MOST = ROWS[-1]
 EPSILONS = (1.0, 10.0)
@@ -63,6 +68,7 @@ def measure(data: str, seed: int) -> list[dict[str, Any]]:
                 private,
                 label="label",
                 sensitive="group",
+                keep=tuple(table.X.columns) if data in FEW_ROWS else (),
                 budget=Budget(epsilon=epsilon, delta=1e-5),
             )
         seconds = time.process_time() - began
