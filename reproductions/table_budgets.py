@@ -11,8 +11,8 @@ Bank, ACS-Income of Maryland and a made table, of which no row stands here. Draw
 free: 60,000 stand beside 20,000 since Bank gained by them (.930 for .920 at epsilon 10).
 
 German's 750 private rows are too few for some columns to have a category above the noise at epsilon
-1: all are kept (``keep=``), as what stands out of the noise, and one state for the rest; at epsilon 1
-the model of drawn rows knows nothing (.5 on one seed), at 10 as much as that of the real rows.
+1: all are kept (``keep=``), as what stands out of the noise, and one state for the rest. At epsilon
+1 the model of drawn rows knows nothing (.5 on one seed), at 10 as much as that of the real rows.
 
 Not an untouched test: of Adult one seed had been read before, .902 at epsilon 1 and .900 at epsilon
 10 with 60,000 rows. That capital gains had five states then was seen on private rows of this seed,
