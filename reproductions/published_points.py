@@ -207,6 +207,7 @@ SAVED = {
         ("way", "margin", "confidence"),
         never,
         lambda row: row["way"] == "thresholds",
+        lambda row: not row["way"].startswith("SF-PATE"),  # of the attribute alone
         fixed=lambda row: {"data": row["table"], "epsilon": 1.0},
     ),
     "no_public_rows": Saved(

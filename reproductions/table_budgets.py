@@ -10,6 +10,10 @@ the test part, beside the same model of the real rows. Settings of the generator
 Bank, ACS-Income of Maryland and a made table, of which no row stands here. Drawing more rows is
 free: 60,000 stand beside 20,000 since Bank gained by them (.930 for .920 at epsilon 10).
 
+German's 750 private rows are too few for some columns to have a category above the noise at epsilon
+1: all are kept (``keep=``), as what stands out of the noise, and one state for the rest. At epsilon
+1 the model of drawn rows knows nothing (.5 on one seed), at 10 as much as that of the real rows.
+
 Not an untouched test: of Adult one seed had been read before, .902 at epsilon 1 and .900 at epsilon
 10 with 60,000 rows. That capital gains had five states then was seen on private rows of this seed,
 and put right for all columns.
@@ -40,6 +44,7 @@ LOADERS: dict[str, Any] = {
     "Credit": load_credit_default,
     "German": load_german,
 }
+FEW_ROWS = ("German",)
 ROWS = (20_000, 60_000)
 MOST = ROWS[-1]
 EPSILONS, DELTA = (1.0, 10.0), 1e-5
@@ -53,7 +58,7 @@ def measure(data: str, seed: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     schema = None
     for epsilon in EPSILONS:
-        made, seconds = fitted(private, epsilon, seed)
+        made, seconds = fitted(data, private, epsilon, seed)
         schema = made.codec_.schema
         for n in ROWS:
             rows = made.sample(n, balance=(), random_state=seed)
@@ -72,7 +77,7 @@ def split(data: str, seed: int) -> tuple[Any, Any]:
     return private, test
 
 
-def fitted(private: Any, epsilon: float, seed: int) -> tuple[MarginalSynthesizer, float]:
+def fitted(data: str, private: Any, epsilon: float, seed: int) -> tuple[MarginalSynthesizer, float]:
     """Return the generator, and the seconds of processor time that it took."""
     began = time.process_time()
     with warnings.catch_warnings():
@@ -81,6 +86,7 @@ def fitted(private: Any, epsilon: float, seed: int) -> tuple[MarginalSynthesizer
             private,
             label="label",
             sensitive="group",
+            keep=[c for c in private if c not in ("group", "label")] if data in FEW_ROWS else (),
             budget=Budget(epsilon=epsilon, delta=DELTA),
         )
     return made, time.process_time() - began

@@ -57,7 +57,7 @@ def measure(data: str, seed: int, epsilon: float, way: str, python: str) -> dict
     case = {"data": data, "seed": seed, "epsilon": epsilon, "way": way}
     private, test = split(data, seed)
     if way == OURS:
-        made, seconds = fitted(private, epsilon, seed)
+        made, seconds = fitted(data, private, epsilon, seed)
         rows, schema = made.sample(MOST, balance=(), random_state=seed), made.codec_.schema
         return {**case, "auroc": auroc(rows, test, schema), "seconds": seconds}
     budget = Budget(epsilon=epsilon, delta=DELTA)

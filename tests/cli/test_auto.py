@@ -70,7 +70,8 @@ def chosen(changes: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> tuple
         ({"public": None, "margin": None, "sensitive": None}, "pate", "neither public rows"),
         ({"public": None, "public_fraction": 0.2}, "dpsgd", "otherwise"),
         ({"n_teachers": 60}, "fair-shares", "something is asked for"),
-        ({"confidence": 0.95}, "fair-shares", "something is asked for"),
+        ({"confidence": 0.95}, "dpsgd", "otherwise"),
+        ({"confidence": 0.95, "public": None}, "fair-shares", "neither public rows"),
         ({"group_thresholds": True, "n_teachers": 60}, "pate", "something is asked for"),
     ],
 )
@@ -83,7 +84,8 @@ def test_teachers_keep_a_margin_where_the_private_table_has_no_groups() -> None:
     method, rule = chosen({}, columns=("age", "job", "loan"))
     assert method == "fair-shares"
     assert "groups of the private rows are not known" in rule
-    assert chosen({"group_thresholds": True}, columns=("age", "job", "loan"))[0] == "dpsgd"
+    for after in ({"group_thresholds": True}, {"confidence": 0.9}):
+        assert chosen(after, columns=("age", "job", "loan"))[0] == "dpsgd"
 
 
 @pytest.mark.parametrize(("bounds", "method"), [(True, "dpsgd"), (False, "fair-shares")])

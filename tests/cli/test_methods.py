@@ -404,11 +404,7 @@ def test_groups_that_nobody_needs_are_refused(model: Path, refuse: Run) -> None:
         ({"--method": "intervention", "--at": "S_poste"}, [], "Did you mean 'S_post'?"),
         ({"--method": "intervention", "--answers": "shares"}, [], "gates labels"),
         ({"--margin": None, "--method": "pate"}, ["--group-thresholds"], "--margin is missing"),
-        (
-            {"--public": None},
-            ["--group-thresholds", "--public-fraction", "0.2"],
-            "--public is missing",
-        ),
+        ({"--public": None}, ["--group-thresholds"], "--public is missing"),
         (
             {**REFERENCE, "--method": "fair-only", "--public": None},
             [],

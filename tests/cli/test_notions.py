@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import evenhand
 from evenhand import EqualizedOdds, FalsePositiveParity
+from evenhand.fairness import FairnessKind
 
 Run = Callable[..., Any]
 ODDS = {"--fairness": "equalized-odds", "--margin": "0.2"}
@@ -38,6 +40,31 @@ def test_a_confidence_says_what_holds_on_new_rows(town: Path, run: Run, asked: R
     limit = model.student_margin_.cross_fitted.high
     assert "gap on rows that it was not fitted on" in words
     assert f"at most {limit:.4f} with 90% confidence" in words
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+@pytest.mark.parametrize(
+    ("changes", "source"),
+    [
+        ({"--method": "dpsgd"}, "public rows"),
+        ({"--method": "dpsgd", "--public": None, "--public-fraction": "0.4"}, "public rows"),
+        (
+            {"--method": "sf-student", "--protect": "attribute", "--public": None}
+            | {"--calibration": "test.csv", "--teachers": "60"},
+            "public rows",
+        ),
+    ],
+)
+def test_methods_without_public_answers_choose_a_rule_by_rows_with_groups(
+    town: Path, train: Run, changes: dict[str, str | None], source: str
+) -> None:
+    said = train({"--margin": "0.2", "--confidence": "0.9", "--teachers": None, **changes})
+    model = evenhand.load("model")
+    assert model.student_margin_.cross_fitted.level == 0.9
+    assert said["margin_source"] == source
+    assert said["margin_supported"] == model.margin_supported_ >= 0.2
+    assert "that set the blind rule" in said["guarantee"]
+    assert said["fairness_kind"] == str(FairnessKind.BLIND_RULE) == str(model.fairness_kind_)
 
 
 def test_without_them_the_answers_tell_the_classes_and_people_read_it(
@@ -81,8 +108,18 @@ def test_the_favourable_class_is_the_one_whose_false_positives_are_meant(
         ({"--calibration": "test.csv"}, ["--fairness demographic-parity", "predictions alone"]),
         ({"--confidence": "95"}, ["confidence must", "95"]),
         (
-            {"--method": "dpsgd", "--teachers": None, "--confidence": "0.9"},
-            ["--method dpsgd chooses no model by rows that were held out, got --confidence"],
+            {"--method": "dp-fermi", "--teachers": None, "--margin": None, "--confidence": "0.9"},
+            ["--method dp-fermi chooses no model by rows that were held out, got --confidence"],
+        ),
+        (
+            {"--method": "dpsgd", "--teachers": None, "--confidence": "0.9"}
+            | {"--public": None, "--schema": "schema.json"},
+            ["--confidence 0.9 is about rows that had no part", "Give --public FILE, or leave"],
+        ),
+        (
+            {"--method": "sf-student", "--protect": "attribute", "--public": None}
+            | {"--confidence": "0.9"},
+            ["every group of the private table is private. Give --calibration FILE"],
         ),
         (
             {"--method": "pate", "--margin": None, "--fairness": "error-parity"},
@@ -159,6 +196,21 @@ def test_thresholds_by_group_keep_rates_among_true_classes_too(
     assert (
         "groups and labels of the 300 public rows that set the thresholds" in labelled["guarantee"]
     )
+    # Labelled rows are public rows of their own: others are not needed.
+    alone = {**given, "--calibration": "test.csv", "--public": None, "--public-fraction": "0.3"}
+    for option in ("--group-thresholds", "--blind-rule"):
+        said = train({**alone, "--out": option}, option)
+        assert said["margin_source"] == "calibration rows"
+        assert said["guarantee"].count("groups and labels of the 300 public rows that set") == 1
+    # And so are rows of the table that are set aside.
+    parity = {**given, "--fairness": "demographic-parity", "--margin": "0.02"}
+    aside = {**parity, "--public": None, "--public-fraction": "0.3"}
+    for option in ("--group-thresholds", "--blind-rule"):
+        said = train({**aside, "--out": f"aside{option}"}, option)
+        n = re.search(r"features and groups of the (\d+) public rows that set", said["guarantee"])
+        assert n is not None
+        assert 240 < int(n[1]) < 480  # of 1,200
+        assert f"the features of {n[1]} rows of the table, set aside" in said["guarantee"]
     line = refuse(*asked({**given, "--confidence": "0.9", "--out": "more"}), "--group-thresholds")
     assert "--confidence 0.9 of --fairness equalized-odds needs true classes" in line
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from dataclasses import fields, replace
 from pathlib import Path
@@ -218,7 +219,7 @@ CHOSEN: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {**OF_PRIVATE, **OF_PUBLIC},
     ),
     (
-        "FairSharesClassifier",
+        "DPSGDClassifier",
         {"fairness": DemographicParity(margin=0.3, confidence=0.9)},
         {**OF_PRIVATE, **OF_PUBLIC},
     ),
@@ -327,6 +328,27 @@ def test_rows_on_which_no_threshold_can_be_set_are_refused_before_anything_is_sp
         model = AutoClassifier(BUDGET, **arguments)
         with pytest.raises(ValueError, match=words):
             model.fit(X[PRIVATE], Y[PRIVATE], **{**OF_KNOWN, **change}, progress=_no_step)
+
+
+def test_thresholds_are_set_on_the_rows_that_are_set_aside_and_on_no_other() -> None:
+    # By hand: the same thresholds on these rows alone; on all rows they are others.
+    margin = DemographicParity(margin=0.02)
+    for more in ({}, {"gradients": False}):
+        model = fitted({"public_fraction": 0.4, "fairness": margin, **SEEN, **more}, OF_PRIVATE)
+        inside = model.model_.model_
+        aside = inside.rows_set_aside_
+        assert 0.2 * 600 < len(np.unique(aside)) == len(aside) < 0.6 * 600
+        by_hand = inside.with_group_thresholds(X[aside], GROUPS[aside], fairness=margin)
+        assert model.thresholds_.steps == by_hand.thresholds_.steps
+        on_all = inside.with_group_thresholds(X[PRIVATE], GROUPS[PRIVATE], fairness=margin)
+        assert model.thresholds_.steps != on_all.thresholds_.steps
+        said = f"features and groups of the {len(aside)} public rows that set the thresholds"
+        assert said in model.guarantee_.public[-1]
+        assert pickle.loads(pickle.dumps(inside)).rows_set_aside_ is None
+    sure = replace(margin, confidence=0.9, margin=0.5)
+    held = fitted({"public_fraction": 0.4, "fairness": sure}, OF_PRIVATE)
+    assert held.margin_supported_ == 0.5
+    assert held.choice_.method == "dpsgd"
 
 
 def _no_step(stage: str, done: int, total: int) -> None:

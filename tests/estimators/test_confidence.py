@@ -17,7 +17,10 @@ from evenhand import (
     FairSharesClassifier,
     PATEClassifier,
 )
+from evenhand.baselines.fermi import DPFERMIClassifier
 from evenhand.estimators.group_thresholds import BY_PROBABILITIES
+from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
+from evenhand.fairness import FairnessKind
 from evenhand.privacy import SeededNoise
 from evenhand.report import write_report
 from evenhand.students.confident import MarginNotSupported
@@ -82,8 +85,8 @@ def test_what_cannot_have_a_confidence_is_refused_before_anything_is_spent(
 def test_a_method_without_one_and_a_confidence_out_of_range_are_refused(
     parts: Parts, settings: dict[str, Any]
 ) -> None:
-    model = DPSGDClassifier(budget=settings["budget"], fairness=PARITY)
-    with pytest.raises(ValueError, match=r"DPSGDClassifier chooses no student .*Leave confidence"):
+    model = DPFERMIClassifier(budget=settings["budget"], fairness=PARITY)
+    with pytest.raises(ValueError, match=r"DPFERMIClassifier chooses no .*Leave confidence"):
         model.fit(parts.X, parts.y, sensitive_features=parts.groups)
     with pytest.raises(ValueError, match="confidence"):
         DemographicParity(margin=0.1, confidence=1.0)
@@ -117,9 +120,113 @@ def test_thresholds_may_have_a_confidence_too(
     )
 
 
+STEPS: dict[str, Any] = {"n_steps": 60, "batch_size": 200, "noise": SeededNoise(1)}
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+def test_of_dp_sgd_it_is_the_rule_that_public_rows_choose_around_a_training_without_groups(
+    parts: Parts, tmp_path: Path
+) -> None:
+    budget = Budget(epsilon=50.0, delta=1e-5)
+    free = steps(parts)
+    by_hand = free.with_blind_rule(parts.X_public, parts.groups_public, fairness=PARITY)
+    model = parts.fit(DPSGDClassifier(budget, fairness=PARITY, **STEPS))
+    assert np.array_equal(model.predict(parts.X), by_hand.predict(parts.X))
+    assert model.margin_supported_ == by_hand.margin_supported_ > 0.02
+    assert model.fairness_kind_ is FairnessKind.BLIND_RULE
+    assert model.guarantee_ == by_hand.guarantee_
+    assert "groups of the 300 public rows that set the blind rule" in model.guarantee_.public[-1]
+    assert np.array_equal(model.without_margin().predict(parts.X), free.predict(parts.X))
+    again = evenhand.load(model.save(tmp_path / "model"))
+    assert again.margin_supported_ == model.margin_supported_
+    assert np.array_equal(again.predict(parts.X), model.predict(parts.X))
+    wide = DemographicParity(margin=0.5, confidence=0.9)
+    assert parts.fit(model.set_params(fairness=wide)).margin_supported_ == 0.5
+    parts.fit(model.set_params(fairness=None))
+    assert np.isnan(model.margin_supported_)
+    with pytest.raises(ValueError, match="no constraint"):  # no rule of a fit before is left
+        model.without_margin()
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+def test_of_dp_sgd_rows_that_are_set_aside_have_their_groups_in_the_table(parts: Parts) -> None:
+    # The rule is one that the gap on those very rows was measured for: by hand, on them alone.
+    model = DPSGDClassifier(
+        Budget(epsilon=50.0, delta=1e-5),
+        fairness=PARITY,
+        public_fraction=0.4,
+        random_state=1,
+        **STEPS,
+    ).fit(parts.X, parts.y, sensitive_features=parts.groups)
+    aside = np.random.default_rng(1).random(len(parts.X)) < 0.4
+    X, groups = parts.X[aside], np.asarray(parts.groups)[aside]
+    by_hand = model.without_margin().with_blind_rule(X, groups, fairness=PARITY)
+    assert model.margin_supported_ == by_hand.margin_supported_
+    said = f"the groups of the {aside.sum()} rows that were set aside as public"
+    assert said in model.guarantee_.not_covered
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+def test_of_dp_sgd_and_sf_pate_it_is_about_any_rates_by_labelled_rows(parts: Parts) -> None:
+    half = slice(None, None, 2)
+    rest = slice(1, None, 2)
+    labelled = {
+        "X_calibration": parts.X[half],
+        "y_calibration": parts.y[half],
+        "sensitive_features_calibration": parts.groups[half],
+    }
+    budget, notion = Budget(epsilon=50.0, delta=1e-5), EqualizedOdds(margin=0.3, confidence=0.9)
+    model = DPSGDClassifier(budget, fairness=notion, **STEPS).fit(
+        parts.X[rest], parts.y[rest], X_public=parts.X_public, **labelled
+    )
+    assert model.margin_source_ == "calibration rows"
+    assert model.margin_supported_ >= 0.3
+    overall = DemographicParity(margin=0.1, reference="overall", confidence=0.9)
+    people = SFPATEClassifier(
+        budget, n_teachers=20, fairness=overall, noise=SeededNoise(0), random_state=0
+    ).fit(parts.X[rest], parts.y[rest], sensitive_features=parts.groups[rest], **labelled)
+    found = people.student_margin_.cross_fitted
+    assert found.level == 0.9
+    assert people.margin_supported_ == max(0.1, found.high)
+    assert "groups and labels of the 300 public rows that set" in people.guarantee_.public[-1]
+    # The student that the noisy groups held stands beside it.
+    free = SFPATEClassifier(
+        budget,
+        n_teachers=20,
+        fairness=DemographicParity(margin=0.1, reference="overall"),
+        noise=SeededNoise(0),
+        random_state=0,
+    ).fit(parts.X[rest], parts.y[rest], sensitive_features=parts.groups[rest])
+    under = people.without_margin()
+    assert np.array_equal(under.predict(parts.X), free.predict(parts.X))
+    with pytest.raises(ValueError, match="Calibration rows choose among rules for a margin with a"):
+        free.fit(parts.X, parts.y, sensitive_features=parts.groups, **labelled)
+
+
+def test_of_dp_sgd_and_sf_pate_rows_without_groups_are_refused_before_anything_is_spent(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    budget, odds = settings["budget"], EqualizedOdds(margin=0.1, confidence=0.9)
+    overall = DemographicParity(margin=0.1, reference="overall", confidence=0.9)
+    given = {"X_public": parts.X_public}
+    for model, more, message in (
+        (DPSGDClassifier(budget, fairness=PARITY), given, "Pass X_public= and sensitive_features_"),
+        (DPSGDClassifier(budget, fairness=odds), given, "Pass X_calibration, y_calibration and"),
+        (DPSGDClassifier(budget, fairness=PARITY, penalty=1.0), given, "Leave one out"),
+        (DPSGDClassifier(budget, fairness=PARITY, public_fraction=0.3), {}, "X_public= and sensi"),
+        (
+            SFPATEClassifier(budget, n_teachers=20, fairness=overall),
+            {"sensitive_features": parts.groups},
+            "every group of X is private. Pass X_calibration",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(parts.X, parts.y, **more)
+        assert not hasattr(model, "ledger_")
+
+
 def steps(parts: Parts) -> DPSGDClassifier:
-    budget, noise = Budget(epsilon=50.0, delta=1e-5), SeededNoise(1)
-    model = DPSGDClassifier(budget, n_steps=60, batch_size=200, noise=noise)
+    model = DPSGDClassifier(Budget(epsilon=50.0, delta=1e-5), **STEPS)
     return model.fit(parts.X, parts.y, X_public=parts.X_public)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.privacy import Guarantee, attribute_of
+from evenhand.privacy.trade_off import TradeOff
 from evenhand.report import claim
 
 CLAIM = Guarantee(
@@ -73,6 +74,13 @@ def test_the_terms_carry_the_numbers_of_the_claim() -> None:
     assert terms["Noise"] == "Exact noise."
     exact = dict(claim.meaning(replace(CLAIM, delta=0.0)))
     assert exact["Delta = 0"] == "The bound holds without exception."
+
+
+def test_what_the_ledger_says_more_of_an_attacker_is_said() -> None:
+    allowed = TradeOff(epsilon=3.0, delta=1e-5, mu=0.5, slack=0.01)  # 0.5987 + 0.005
+    assert "at most 60.4 %" in dict(claim.meaning(CLAIM, allowed))["What an attacker gains"]
+    assert "at most 60.4 % of the time" in claim.gain(CLAIM, allowed)
+    assert "at most 95.3 % of the time" in claim.gain(CLAIM)
 
 
 def test_where_nothing_is_promised_the_reason_is_given() -> None:

@@ -14,6 +14,7 @@ from evenhand.fairness import DemographicParity, EqualizedOdds, ErrorParity
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.true_positive_rate import TruePositiveRateParity
 from evenhand.students.blind_rule import RuleProgram, search
+from evenhand.students.inferred_groups import Recalibrated, _best_cut, _moved
 from evenhand.students.within import _combinations
 from evenhand.typing import FloatArray, IntArray
 
@@ -135,3 +136,42 @@ def test_each_way_of_reading_the_rows_keeps_its_own_bound(seed: int) -> None:
     assert (np.abs(observed(rules, shares)) <= bounds + 1e-8).all()
     least = program.solve(-0.01 * one, 0.02 * one).error
     assert program.error(rules, shares) <= least + 2e-6
+
+
+def test_the_cut_of_least_error_is_that_of_all_cuts_by_brute_force() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n = int(rng.integers(2, 12))
+        odds, labels = rng.integers(-3, 4, n) / 2.0, rng.integers(2, size=n)
+        if len(np.unique(odds)) < 2:
+            continue
+        cut = _best_cut(odds, labels)
+        middles = (np.unique(odds)[1:] + np.unique(odds)[:-1]) / 2
+        errors = [((odds > at) != labels).sum() for at in middles]
+        assert ((odds > cut) != labels).sum() == min(errors)
+
+
+def test_odds_are_moved_where_held_out_rows_have_less_error_and_not_by_noise() -> None:
+    # A model that says .9 where .8 are of class 1, and .6 where .45 are: it decides class 1 always.
+    class Scores:
+        classes_ = np.arange(2)
+
+        def predict_proba(self, rows: np.ndarray) -> np.ndarray:
+            one = np.where(rows[:, 0] > 1.0, 0.9, 0.6)
+            return np.stack([1 - one, one], axis=1)
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3000, 1))
+    sure = np.where(rows[:, 0] > 1.0, 0.8, 0.45)
+    labels = (rng.random(3000) < sure).astype(np.int64)
+    cut = _moved(np.log(np.array([1.5, 9.0]))[(rows[:, 0] > 1.0) * 1], labels)
+    assert np.log(1.5) < cut < np.log(9.0)
+    moved = Recalibrated.if_better(Scores(), rows, labels, 2, decides=True)
+    assert ((moved.predict_proba(rows)[:, 1] > 0.5) == (rows[:, 0] > 1.0)).all()
+    # Of fair coins no cut is better on rows that it was not chosen by, but for luck.
+    coins = [_moved(rng.normal(size=400), rng.integers(2, size=400)) for _ in range(100)]
+    assert np.mean(np.array(coins) != 0.0) < 0.4
+    # Where a margin is about true classes probabilities stand for them, and follow them.
+    plain = Recalibrated.if_better(Scores(), rows, labels, 2)
+    p = plain.predict_proba(rows)[:, 1]
+    assert abs(p[rows[:, 0] <= 1.0].mean() - 0.45) < 0.03

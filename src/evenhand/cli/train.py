@@ -232,6 +232,7 @@ def _fit(
 
     _check_after(given, tables, labelled)
     by_labels = given.spec.accepts("calibration") and not given.blind_rule
+    by_labels &= given.trains_within_margin or not given.group_thresholds
     more: dict[str, Any] = dict(labelled) if by_labels else {}
     if given.spec.private:
         more["progress"] = bars
@@ -256,7 +257,10 @@ def _fit(
 
 
 def _rows_after(tables: TrainingTables, labelled: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return the public rows that decisions are moved on: features, labels if any, and groups."""
+    """Return the public rows that decisions are moved on: features, labels if any, and groups.
+
+    Where they are set aside of the private table there are no features yet, and groups of all rows.
+    """
     from evenhand.estimators.spec import CALIBRATION
 
     if labelled:
@@ -286,6 +290,8 @@ def _after(
         return model
     fairness = train_options.fairness_of(given, given.margin, tables)
     rows, y, groups = _rows_after(tables, labelled)
+    if rows is None:
+        rows, groups = (known.iloc[model.rows_set_aside_] for known in (tables.X, groups))
     around = model.with_group_thresholds if given.group_thresholds else model.with_blind_rule
     return around(rows, groups, fairness=fairness, y_public=y)
 

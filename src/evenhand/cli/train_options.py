@@ -484,7 +484,9 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     def trains_by_public_groups(self) -> bool:
         """Whether training reads the groups of the public rows, where there are some."""
         weighs = self.spec.margin == "weight"  # by shares that public rows hold for one notion
-        own = self.spec.public_groups and not (weighs and self.fairness != DEMOGRAPHIC_PARITY)
+        own = self.spec.reads_public_groups(vars(self)) and not (
+            weighs and self.fairness != DEMOGRAPHIC_PARITY
+        )
         return own and self.trains_by_groups
 
     @property
@@ -528,7 +530,7 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
         of_rates=issubclass(notion, RateNotion),
         confident=given.confidence is not None,
         group_at_prediction=given.group_thresholds,
-        public_groups=given.public is not None,
+        public_groups=given.public is not None or given.public_fraction is not None,
         public_labels=given.calibration is not None,
         private_groups=not columns or all(name in columns for name in given.sensitive or ()),
         scaled=_scaled(given),
@@ -748,7 +750,8 @@ def _check_margin(given: TrainOptions) -> None:
             f"released answers, for the student alone: --no-answer-margin, or --method "
             f"fair-shares."
         )
-    if given.calibration is not None and not notion.needs_labels:
+    chooses = given.spec.protects == "attribute" and given.confidence is not None
+    if given.calibration is not None and not (notion.needs_labels or chooses):
         raise ValueError(
             f"--calibration brings true classes, and --fairness {given.fairness} is about "
             f"predictions alone. Leave it out, or name another --fairness: "
@@ -759,11 +762,13 @@ def _check_margin(given: TrainOptions) -> None:
 def _check_public(given: TrainOptions) -> None:
     """Refuse public rows that are missing, or given twice."""
     has_public = given.public is not None
-    if given.keeps_margin_after and not has_public:
+    aside = given.public_fraction is not None and not given.images
+    if given.keeps_margin_after and not (has_public or aside) and given.calibration is None:
         option = "--blind-rule is" if given.blind_rule else "--group-thresholds are"
         raise ValueError(
             f"{option} set on public rows whose groups are known, and --public is missing. Give "
-            f"--public FILE."
+            f"--public FILE or --public-fraction SHARE, or for a notion about true classes "
+            f"--calibration FILE."
         )
     if given.blind_rule and given.calibration is None and fairness_of(given, 0.0).needs_labels:
         raise ValueError(
@@ -777,6 +782,8 @@ def _check_public(given: TrainOptions) -> None:
             f"of public rows. Give --calibration FILE: public rows with labels and groups; or "
             f"leave it out."
         )
+    if given.confidence is not None and not given.keeps_margin_after:
+        _check_rows_of_confidence(given)
     if given.spec.protects == "attribute":
         return  # the features are public: there is nothing to ask for
     if not given.spec.teachers:
@@ -817,6 +824,22 @@ def _check_public(given: TrainOptions) -> None:
                 f"--synthetic-share pays for noisy counts, and {'; '.join(wrong)}. Leave one of "
                 f"them out."
             )
+
+
+def _check_rows_of_confidence(given: TrainOptions) -> None:
+    """Refuse a confidence without the rows by which a student is chosen."""
+    said = f"--confidence {given.confidence:g} is about rows that had no part in training"
+    if given.spec.protects == "attribute" and given.calibration is None:
+        raise ValueError(
+            f"{said}, and every group of the private table is private. Give --calibration FILE: "
+            f"public rows with labels and groups; or leave it out."
+        )
+    has_public = given.public is not None or given.public_fraction is not None
+    if given.spec.protects == "record" and not (has_public or given.spec.teachers):
+        raise ValueError(
+            f"{said}, and no public rows with groups were given. Give --public FILE, or leave it "
+            f"out: training then aims for the margin."
+        )
 
 
 AFTER: Final = ("blind_rule", "group_thresholds")

@@ -21,7 +21,9 @@ from evenhand.estimators.inputs import (
     NOT_TAKEN,
     Progress,
     calibration_given,
+    frame_or_array,
     may_be_pictures,
+    take,
 )
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.spec import CALIBRATION, MethodSpec
@@ -72,7 +74,7 @@ class Case:
     two_classes : bool
         Whether there are two classes.
     public_groups : bool
-        Whether the groups of public rows are known.
+        Whether the groups of public rows are known, or of rows that are set aside as public.
     public_labels : bool
         Whether there are public rows whose true classes and groups are known.
     private_groups : bool
@@ -102,6 +104,11 @@ class Case:
 
     def __post_init__(self) -> None:
         _checks.one_of("protect", self.protect, PROTECTED)
+
+    @property
+    def held_after(self) -> bool:
+        """Whether DP-SGD keeps the margin after training, which then reads no private group."""
+        return self.confident and self.public_groups
 
 
 TEACHERS: Final = "teachers"
@@ -170,7 +177,7 @@ RULES: Final[tuple[Rule, ...]] = (
         when="training shall keep a margin, and the groups of the private rows are not known",
         takes=TEACHERS,
         why="their student keeps the margin by the groups of the public rows",
-        holds=lambda case: case.margin and not case.private_groups,
+        holds=lambda case: case.margin and not (case.private_groups or case.held_after),
     ),
     Rule(
         when="neither public rows nor declared bounds scale the columns",
@@ -183,7 +190,8 @@ RULES: Final[tuple[Rule, ...]] = (
         takes=TEACHERS,
         why="DP-SGD would not read it",
         holds=lambda case: (
-            case.for_teachers or (case.margin and (case.confident or case.public_labels))
+            case.for_teachers
+            or (case.margin and (case.public_labels or (case.confident and not case.held_after)))
         ),
     ),
     Rule(
@@ -377,7 +385,8 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         Teachers of a kind of your own, or votes of other owners (``OutsideVotes``): DP-SGD is then
         not chosen.
     public_fraction : float, optional
-        Share of ``X`` to set aside as public rows, whose features the guarantee does not cover.
+        Share of ``X`` to set aside as public rows, whose features the guarantee does not cover;
+        nor their groups, where a margin is kept on them.
     unit : str
         What a ``unit_ids`` entry stands for.
     noise : Noise, optional
@@ -458,23 +467,33 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         # Groups and progress may be given whatever the method reads; anything else is refused.
         spare = ["progress", "sensitive_features", "sensitive_features_public"]
         rows, y_rows, groups = X_public, None, sensitive_features_public
+        after: tuple[str, ...] = ()
         if choice.thresholds:
+            if X_public is None:
+                groups = sensitive_features  # of which those are read whose rows are set aside
             if case.of_true_classes and case.public_labels:
-                spare += CALIBRATION
-                rows, y_rows, groups = (given[name] for name in CALIBRATION)
+                after = CALIBRATION
+                rows, y_rows, groups = (given[name] for name in after)
             check_rows(groups, self.fairness, y_rows, known)
-        read = {k: v for k, v in given.items() if k in model.TAKES or k not in spare}
-        model = choice.kept_in(model.fit(X, y, **read))
+        read = {k: given[k] for k in given if k in model.TAKES or k not in spare}
+        read = {k: value for k, value in read.items() if k not in after}
+        self.model_ = model = choice.kept_in(model.fit(X, y, **read))
+        self.choice_ = choice
         if choice.thresholds:
+            if rows is None:
+                aside = model.rows_set_aside_
+                rows, groups = (take(frame_or_array(every), aside) for every in (X, groups))
             model = model.with_group_thresholds(
                 rows, groups, fairness=self.fairness, y_public=y_rows
             )
-        self.model_, self.choice_ = model, choice
+        self.model_ = model
         return self
 
     def _case(self, X: Any, given: Mapping[str, Any], *, two_classes: bool) -> Case:
         fairness = self.fairness
         public = given["X_public"], given["sensitive_features_public"]
+        if given["X_public"] is None:  # groups of all rows, of which some may be set aside
+            public = self.public_fraction, given["sensitive_features"]
         return Case(
             protect=self.protect,
             several_owners=isinstance(self.teachers, OutsideVotes),
@@ -489,7 +508,7 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             confident=getattr(fairness, "confidence", None) is not None,
             group_at_prediction=self.group_at_prediction,
             two_classes=two_classes,
-            public_groups=all(rows is not None for rows in public),
+            public_groups=all(known is not None for known in public),
             public_labels=calibration_given(given),
             private_groups=given["sensitive_features"] is not None,
             scaled=self._is_scaled(X, given["X_public"]),

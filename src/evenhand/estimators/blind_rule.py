@@ -49,6 +49,16 @@ class PublicRows:
         what = "features and groups" if self.labels is None else "features, groups and labels"
         return f"the {what} of the {len(self.X)} public rows that set the blind rule"
 
+    def within(self, fairness: RateNotion) -> Within:
+        """Return the margin as it is read on these rows."""
+        return Within(
+            notion=fairness,
+            groups=self.groups.codes,
+            n_groups=self.groups.n_groups,
+            labels=self.labels if fairness.needs_labels else None,
+            source="calibration rows" if fairness.needs_labels else "public rows",
+        )
+
 
 def set_rule(
     scores: Any,
@@ -74,15 +84,11 @@ def set_rule(
     randomised : bool
         Whether several rules may share the rows.
     """
-    within = Within(
-        notion=fairness,
-        groups=rows.groups.codes,
-        n_groups=rows.groups.n_groups,
-        labels=rows.labels if fairness.needs_labels else None,
-        source="calibration rows" if fairness.needs_labels else "public rows",
-    )
+    within = rows.within(fairness)
     if rows.labels is not None:
-        scores = Recalibrated.if_better(scores, rows.X, rows.labels, n_classes)
+        scores = Recalibrated.if_better(
+            scores, rows.X, rows.labels, n_classes, decides=not fairness.needs_labels
+        )
     cross_fitted = None
     if fairness.confidence is None:
         groups = SoftmaxRegression.chosen(rows.X, within, n_classes) if groups is None else groups
@@ -90,7 +96,6 @@ def set_rule(
             randomised=randomised
         )
     else:
-        check_confidence(within, rows.groups.names)
         p = scores.predict_proba(rows.X)
 
         def error(decided: IntArray) -> float:
@@ -143,26 +148,34 @@ def ruled(
     free = model.student_without_margin_
     scores = model.student_ if free is None else free
     _require_probabilities(scores, model.classes_)
-    rows = _read(
+    rows = read_public_rows(
         model._encode(X_public), sensitive_features_public, y_public, fairness, model.classes_
     )
     out = copy.copy(model)
-    out.student_, out.student_margin_ = set_rule(
-        scores,
-        rows,
-        fairness,
-        len(model.classes_),
-        groups=_fits(groups),
-        randomised=randomised,
-    )
-    out.student_without_margin_ = scores
-    if model.groups_ is None:
-        out.groups_ = rows.groups.names
-    out.fairness_kind_ = FairnessKind.BLIND_RULE
-    public = (*model.guarantee_.public, rows.said)
-    out.guarantee_ = replace(model.guarantee_, public=public)
+    put_around(out, scores, rows, fairness, groups=_fits(groups), randomised=randomised)
     out._fitted = out._describe()
     return out
+
+
+def put_around(
+    model: Any,
+    scores: Any,
+    rows: PublicRows,
+    fairness: RateNotion,
+    *,
+    groups: GroupModel | None = None,
+    randomised: bool = False,
+) -> None:
+    """Make the best rule around ``scores`` the student of a model, and say so in its claim."""
+    model.student_, model.student_margin_ = set_rule(
+        scores, rows, fairness, len(model.classes_), groups=groups, randomised=randomised
+    )
+    model.student_without_margin_ = scores
+    if model.groups_ is None:
+        model.groups_ = rows.groups.names
+    model.fairness_kind_ = FairnessKind.BLIND_RULE
+    claim = model.guarantee_
+    model.guarantee_ = replace(claim, public=(*claim.public, rows.said))
 
 
 class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
@@ -287,7 +300,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
         table = as_pandas(X)
         self.encoder_ = PublicEncoder().fit(table)
         self._scored = scored = _Scored(self.model, len(self.classes_))
-        rows = _read(
+        rows = read_public_rows(
             scored.joined(X, self.encoder_.transform(table)),
             sensitive_features,
             y,
@@ -412,14 +425,14 @@ def _require_probabilities(model: Any, classes: Array) -> None:
         raise ValueError(f"A blind rule chooses between classes, and the model has {len(classes)}.")
 
 
-def _read(
+def read_public_rows(
     X: FloatArray,
     sensitive_features: Any,
     y: ArrayLike | None,
     fairness: RateNotion,
     classes: Array,
 ) -> PublicRows:
-    """Check public rows for a rule."""
+    """Check public rows for a rule, and warn where so many cannot say that it holds on new ones."""
     notion = require_notion(fairness, WAY_OUT)
     rates_of(notion, len(classes))
     if X.ndim != 2:
@@ -449,4 +462,7 @@ def _read(
     labels = None if y is None else class_codes(y, classes)
     if labels is not None:
         _checks.same_length(X=X, y=labels)
-    return PublicRows(X=X, groups=groups, labels=labels)
+    rows = PublicRows(X=X, groups=groups, labels=labels)
+    if notion.confidence is not None:
+        check_confidence(rows.within(notion), groups.names)
+    return rows

@@ -33,7 +33,7 @@ from evenhand.privacy import Budget, Guarantee, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
 from evenhand.students.decisions import decisions
 from evenhand.students.small_groups import Held
-from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
+from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
 
 
 def _student_has(name: str) -> Callable[[Any], bool]:
@@ -86,6 +86,9 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         How the student stands to its margin; None where it was not bound.
     extractor_ : ExtractorRecord or None
         The extractor whose features of pictures the model reads; None for other rows.
+    rows_set_aside_ : ndarray of int64 or None
+        Which rows of ``X`` ``public_fraction`` set aside as public: where a rule can be set on them
+        and their groups, which are then given away too. Left out of a folder and of a pickle.
     choices_ : tuple of str
         What was chosen where an argument was left out, and why. Public numbers only.
     """
@@ -106,6 +109,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     mechanism_: Any = None
     student_margin_: StudentMargin | None = None
     extractor_: ExtractorRecord | None = None
+    rows_set_aside_: IntArray | None = None
     choices_: tuple[str, ...] = ()
     student_: Any
     student_without_margin_: Any = None
@@ -117,6 +121,10 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     n_features_in_: int
     guarantee_: Guarantee
     _fitted: FittedModel
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "rows_set_aside_"}
 
     def fit(
         self,

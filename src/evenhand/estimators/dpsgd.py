@@ -10,7 +10,15 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand._random import as_generator
-from evenhand.estimators.inputs import FitArguments, FitInputs
+from evenhand.estimators.blind_rule import PublicRows, put_around, read_public_rows
+from evenhand.estimators.inputs import (
+    FitArguments,
+    FitInputs,
+    calibration_given,
+    checked_features,
+    frame_or_array,
+    take,
+)
 from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.noisy_gradient import N_STEPS, NoisyNetworkClassifier
 from evenhand.estimators.plan import (
@@ -22,7 +30,7 @@ from evenhand.estimators.plan import (
     network_steps,
 )
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
-from evenhand.fairness import DemographicParity, FairnessKind
+from evenhand.fairness import DemographicParity, FairnessKind, RateNotion
 from evenhand.fairness.groups import GroupCodes
 from evenhand.fairness.notions import parity_gaps
 from evenhand.learners import DPSGD, GroupPull
@@ -32,7 +40,7 @@ from evenhand.typing import Array, FloatArray
 
 
 class AimMissed(UserWarning):
-    """The groups' rates ended further apart than training aimed for."""
+    """The groups' rates ended further apart than training aimed for, or may have."""
 
 
 ENOUGH_FOR_HIDDEN: Final = 16_000
@@ -58,13 +66,20 @@ UNBOUNDED: Final = 20.0
             "architecture",
             "margin",
             "reference",
+            "confidence",
+            "calibration",
         ),
         needs=("epsilon",),
         notions=("demographic-parity",),
         kind=lambda settings: (
-            FairnessKind.NONE if settings.get("margin") is None else FairnessKind.WEIGHTS
+            FairnessKind.NONE
+            if settings.get("margin") is None
+            else FairnessKind.WEIGHTS
+            if settings.get("confidence") is None
+            else FairnessKind.BLIND_RULE
         ),
-        private_groups=True,
+        public_groups=lambda settings: settings.get("confidence") is not None,
+        private_groups=lambda settings: settings.get("confidence") is None,
     )
 )
 @dataclass(eq=False, repr=False)
@@ -75,16 +90,23 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     Pictures (n, channels, height, width) of uint8 or float32 need neither, and a network of
     PyTorch that reads them: ``architecture=``.
     With a margin, training itself pulls the groups' rates together by what its own noisy steps
-    say about them: the model then needs no group at prediction.
+    say about them: the model then needs no group at prediction. With a margin that has a
+    ``confidence``, training reads no group, and the multipliers are set after it, on public rows
+    that had no part in it: those of a blind rule, chosen by rows that were held out.
 
     Parameters
     ----------
     budget : Budget
         The (epsilon, delta) that the whole fit may spend. Needed.
-    fairness : DemographicParity, optional
+    fairness : DemographicParity, or RateNotion with ``confidence``, optional
         The gap between groups that training aims for. Aimed for, not promised: the gap of the
         model on new rows is measured. ``student_margin_`` says what the noisy tables of the last
-        steps tell of it, with an :class:`AimMissed` warning where that is above the margin.
+        steps tell of it, with an :class:`AimMissed` warning where that is above the margin, or
+        where noise leaves it open. With ``confidence`` the upper limit of the gap on rows that the
+        rule was not set on is held within the margin; ``margin_supported_`` is the least margin
+        that so many rows support. It needs ``sensitive_features_public`` (with
+        ``public_fraction``: ``sensitive_features``), and for a notion about true classes
+        calibration rows in their place.
     penalty : float, optional
         Largest weight of the gap in the loss. Default: none without ``fairness``, as much as the
         margin needs with it. With a penalty alone, ``penalty * sum |cov(group, class)|`` is added.
@@ -155,7 +177,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     (2.0, 'add or remove one')
     """
 
-    fairness: DemographicParity | None = None
+    fairness: RateNotion | None = None
     _: KW_ONLY
     penalty: float | None = None
     n_steps: int | None = None
@@ -166,6 +188,13 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         learner = self._learner()
         rng = as_generator(self.random_state)
         data, X_encoded = self._read(given, rng)
+        notion = self._on_new_rows
+        if calibration_given(vars(given)) and not (notion is not None and notion.needs_labels):
+            raise ValueError(
+                f"Calibration rows have true classes, and fairness={self.fairness!r} is no margin "
+                f"about these with a confidence. Leave them out."
+            )
+        held_out = None if notion is None else self._held_out(notion, given, data)
         learner = self._sized(learner, self._n_public(data), X_encoded)
         groups = self._groups(given.sensitive_features, data, learner)
         learner, n_steps, self.choices_ = self._scheduled(learner, budget, data, X_encoded.shape)
@@ -185,7 +214,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
                 **self._steps(mechanism, data, noise, given),
             )
         self.groups_ = None if groups is None else groups.names
-        self.student_margin_ = None
+        self.student_margin_ = self.student_without_margin_ = None
         self.multipliers_ = trained.multipliers
         self.mechanism_ = mechanism
         self.fairness_kind_ = FairnessKind.NONE if groups is None else FairnessKind.WEIGHTS
@@ -194,7 +223,47 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         expected = mechanism.sampling_rate * self._n_public(data)
         self._look_at_aim(trained.table, mechanism, learner, expected)
         named = () if groups is None else ("the names of the groups",)
-        self.guarantee_ = self._claim(budget, data, noise, public=(*named, *self._starts_from()))
+        aside: tuple[str, ...] = ()
+        if held_out is not None and data.set_aside and held_out.labels is None:
+            aside = (f"the groups of the {data.set_aside} rows that were set aside as public",)
+        self.guarantee_ = self._claim(
+            budget, data, noise, public=(*named, *self._starts_from()), not_covered=aside
+        )
+        if notion is not None and held_out is not None:
+            put_around(self, self.student_, held_out, notion)
+
+    @property
+    def _on_new_rows(self) -> RateNotion | None:
+        """The margin, where it has a confidence: it is then kept after training."""
+        confidence = getattr(self.fairness, "confidence", None)
+        return None if confidence is None else self.fairness
+
+    def _held_out(self, notion: RateNotion, given: FitArguments, data: FitInputs) -> PublicRows:
+        """Return the rows without a part in training by which the rule is chosen."""
+        if notion.needs_labels:
+            if not calibration_given(vars(given)):
+                raise ValueError(
+                    f"confidence={notion.confidence:g} of {type(notion).__name__} needs true "
+                    f"classes of public rows. Pass X_calibration, y_calibration and "
+                    f"sensitive_features_calibration, or leave confidence out."
+                )
+            X, y = given.X_calibration, given.y_calibration
+            rows = checked_features(self, X, reset=False, name="X_calibration")
+            groups = given.sensitive_features_calibration
+        else:
+            rows, y, groups = data.X_public, None, given.sensitive_features_public
+            if self.rows_set_aside_ is not None and given.sensitive_features is not None:
+                known = frame_or_array(given.sensitive_features)
+                _checks.same_length(X=range(data.n_private + data.set_aside), groups=known)
+                groups = take(known, self.rows_set_aside_)
+            if groups is None or not data.n_public:
+                missing = "sensitive_features" if data.set_aside else "sensitive_features_public"
+                raise ValueError(
+                    f"confidence={notion.confidence:g} is about rows that had no part in training, "
+                    f"and no public rows with groups were given. Pass X_public= and "
+                    f"{missing}=, or leave confidence out: training then aims for the margin."
+                )
+        return read_public_rows(self.encoder_.transform(rows), groups, y, notion, self.classes_)
 
     def _look_at_aim(
         self,
@@ -218,7 +287,8 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         # A difference of two rates, the smallest groups', two standard deviations wide.
         wide = 2.0 * noise / np.sqrt(n_steps) * np.sqrt((1.0 / np.sort(members)[:2] ** 2).sum())
         margin = self.fairness.margin
-        met = gap <= margin * (1.0 + SLACK) + wide
+        # Noise that is wider than the margin shows nothing, and excuses no more than the margin.
+        met = gap <= margin * (1.0 + SLACK) + min(wide, margin)
         self.student_margin_ = StudentMargin(
             notion=self.fairness,
             gap=gap,
@@ -226,14 +296,17 @@ class DPSGDClassifier(NoisyNetworkClassifier):
             source="noisy tables",
             groups=self.groups_ or (),
         )
+        way_out = (
+            f"Take more steps (n_steps={mechanism.n_steps}), widen the margin, or hold it on "
+            f"public rows: model.with_blind_rule(...), or a margin with confidence=0.95."
+        )
+        said = f"Training aimed for a gap of {margin:g} between the groups, and by its own noisy "
         if not met:
-            warnings.warn(
-                f"Training aimed for a gap of {margin:g} between the groups, and by its own noisy "
-                f"tables it ended at {gap:.4f}. Take more steps (n_steps={mechanism.n_steps}), "
-                f"widen the margin, or set a rule on public rows: model.with_blind_rule(...).",
-                AimMissed,
-                stacklevel=4,
-            )
+            said += f"tables it ended at {gap:.4f}. {way_out}"
+            warnings.warn(said, AimMissed, stacklevel=4)
+        elif wide > margin:
+            said += f"tables nobody can tell: their noise leaves {wide:.3f} open. {way_out}"
+            warnings.warn(said, AimMissed, stacklevel=4)
 
     def _scheduled(
         self, learner: DPSGD, budget: Budget, data: FitInputs, shape: tuple[int, ...]
@@ -277,10 +350,18 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         return learner
 
     def _learner(self) -> DPSGD:
+        if (notion := self._on_new_rows) is not None:
+            if self.penalty is not None:
+                raise ValueError(
+                    f"penalty={self.penalty!r} weighs the gap while training, and a margin with "
+                    f"confidence={notion.confidence:g} is kept after it. Leave one out."
+                )
+            return DPSGD(skip=True, **self._settings())
         if not isinstance(self.fairness, DemographicParity | None):
             raise ValueError(
                 f"fairness must be a DemographicParity or None, got {self.fairness!r}. Say how far "
-                f"apart the groups may be, for example fairness=DemographicParity(margin=0.05)."
+                f"apart the groups may be, for example fairness=DemographicParity(margin=0.05); "
+                f"other notions of decisions need a confidence, and public rows."
             )
         most = UNBOUNDED if self.fairness is not None else 0.0
         if self.penalty is not None:

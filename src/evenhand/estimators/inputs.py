@@ -291,7 +291,7 @@ class _Records:
     def take(self, rows: IntArray) -> _Records:
         """Return some of the rows."""
         given = {name: value for name, value in vars(self).items() if value is not None}
-        some = {name: take(_frame_or_array(value), rows) for name, value in given.items()}
+        some = {name: take(frame_or_array(value), rows) for name, value in given.items()}
         return replace(self, **some)
 
 
@@ -328,6 +328,7 @@ def read_fit_inputs(
     estimator.extractor_ = _made_by(given)
     records, classes = _Records.read(estimator, given)
     n, of_public, set_aside = len(records.codes), given.sensitive_features_public, 0
+    estimator.rows_set_aside_ = None
     private = np.arange(n)
     drawn_alone = synthetic is not None and given.X_public is None
     if synthetic is not None:
@@ -347,6 +348,7 @@ def read_fit_inputs(
             estimator, n, public_fraction, records.units, n_is_public, coins, rng
         )
         aside, records = records.take(public), records.take(private)
+        estimator.rows_set_aside_ = public
         X_public, of_public, set_aside = aside.X, aside.sensitive, len(public)
     known = None
     if drawn_alone:
@@ -668,7 +670,8 @@ def _require_groups(
         )
 
 
-def _frame_or_array(values: Any) -> Any:
+def frame_or_array(values: Any) -> Any:
+    """Return values whose rows ``take`` can read."""
     return values if hasattr(values, "iloc") else np.asarray(values)
 
 

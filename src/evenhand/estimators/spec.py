@@ -57,7 +57,7 @@ class MethodSpec:
         What it can hold equal; none for a method without a margin.
     kind : FairnessKind, or function of the settings
         Where the margin sits in a fitted model.
-    public_groups : bool
+    public_groups : bool, or function of the settings
         Whether training reads the groups of the public rows.
     private_groups : bool, or function of the settings
         Whether training reads the groups of the private rows, once there is a margin.
@@ -82,7 +82,7 @@ class MethodSpec:
     protects: Literal["record", "attribute"] = "record"
     notions: Collection[str] = ()
     kind: FairnessKind | Callable[[Settings], FairnessKind] = FairnessKind.NONE
-    public_groups: bool = False
+    public_groups: bool | Callable[[Settings], bool] = False
     private_groups: bool | Callable[[Settings], bool] = False
     reference: str | None = None
     claim_holds: bool = True
@@ -125,7 +125,7 @@ class MethodSpec:
             # A reference keeps the names of the groups, also where it reads no more of them.
             "sensitive_features": bool(self.notions) or not self.private,
             "X_public": "public" in self.reads,
-            "sensitive_features_public": self.public_groups,
+            "sensitive_features_public": bool(self.public_groups),
             **dict.fromkeys(CALIBRATION, "calibration" in self.reads),
             "unit_ids": "unit" in self.reads,
             "ledger": self.private,
@@ -153,8 +153,11 @@ class MethodSpec:
 
     def reads_private_groups(self, settings: Settings) -> bool:
         """Return whether training with a margin reads the groups of the private rows."""
-        asks = self.private_groups
-        return asks if isinstance(asks, bool) else asks(settings)
+        return _asks(self.private_groups, settings)
+
+    def reads_public_groups(self, settings: Settings) -> bool:
+        """Return whether training reads the groups of the public rows."""
+        return _asks(self.public_groups, settings)
 
     def make(
         self,
@@ -193,6 +196,10 @@ class MethodSpec:
         if "fairness" in takes and fairness is not None:
             made["fairness"] = fairness
         return self.estimator(**made, **self.more(settings, any_public))
+
+
+def _asks(asks: bool | Callable[[Settings], bool], settings: Settings) -> bool:
+    return asks if isinstance(asks, bool) else asks(settings)
 
 
 def mechanism_of(settings: Settings) -> Mechanism | None:

@@ -44,6 +44,32 @@ class SavedLedger:
         return dict(self.record)
 
 
+def gaussian_budget(guarantee: Guarantee, ledger: Mapping[str, Any]) -> tuple[float | None, float]:
+    """Return the mu**2 that a run kept within, and with what probability it may fail beside it.
+
+    None where its ledger does not say so: it is no Gaussian cost, or several ledgers (whose costs
+    have no common currency), or the claim counts more than it, or for others.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The claim of the run. A part of its delta may be set aside, outside the ledger.
+    ledger : mapping
+        As ``Ledger.to_dict`` gave it.
+    """
+    kinds = {_kind(entry) for entry in ledger["entries"]}
+    aside = guarantee.delta - ledger["delta"]
+    told = (
+        "parts" not in ledger
+        and bool(kinds)
+        and kinds.isdisjoint(_NO_GAUSSIAN)
+        and math.isclose(guarantee.epsilon, ledger["epsilon"], rel_tol=CLOSE)
+        and aside >= 0.0
+        and all(ledger[name] == getattr(guarantee, name) for name in ("unit", "neighbors"))
+    )
+    return (float(ledger["mu_squared_budget"]), aside) if told else (None, 0.0)
+
+
 def claim_record(guarantee: Guarantee, ledger: Any) -> dict[str, Any]:
     """Return a guarantee and its ledger as plain values, as ``read_claim`` takes them."""
     return {

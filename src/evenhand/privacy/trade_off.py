@@ -15,11 +15,11 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from evenhand.privacy.guarantee import Guarantee
+from evenhand.privacy.saved_claim import SavedLedger, gaussian_budget
 from evenhand.typing import ArrayLike, FloatArray
 
 if TYPE_CHECKING:
     from evenhand.privacy.ledger import Ledger
-    from evenhand.privacy.saved_claim import SavedLedger
 
 _LARGEST_EXPONENT = 700.0  # its exponential is still a float
 
@@ -58,14 +58,13 @@ class TradeOff:
         Parameters
         ----------
         guarantee : Guarantee
-        ledger : Ledger or SavedLedger, optional
+        ledger : Ledger, SavedLedger or SeparateLedgers, optional
             Of the same run. Where the claim set aside a part of delta and lost its mu with that,
-            the rest of it is still Gaussian DP at the ledger's budget.
+            the rest of it is still Gaussian DP at the ledger's budget, if all that it charged is.
         """
         mu_squared, slack = guarantee.mu_squared, 0.0
         if mu_squared is None and ledger is not None:
-            kept = ledger.to_dict()
-            mu_squared, slack = kept["mu_squared_budget"], guarantee.delta - kept["delta"]
+            mu_squared, slack = gaussian_budget(guarantee, ledger.to_dict())
         return cls(
             epsilon=guarantee.epsilon,
             delta=guarantee.delta,
@@ -76,7 +75,8 @@ class TradeOff:
     def found(self, false_alarms: ArrayLike) -> FloatArray:
         """Share of the members who are found, at most, at this share of others who are accused.
 
-        ``Phi(Phi^-1(a) + mu)`` (Dong, Roth and Su 2022, Section 2.2), and ``slack`` besides; or
+        The smaller of ``Phi(Phi^-1(a) + mu)`` (Dong, Roth and Su 2022, Section 2.2) with ``slack``
+        besides, where mu is known, and
         ``min(e^epsilon a + delta, 1 - e^-epsilon (1 - delta - a))`` (Kairouz, Oh and Viswanath
         2015, Theorem 2.1). Values in [0, 1].
         """
@@ -86,11 +86,10 @@ class TradeOff:
                 f"false_alarms must be shares in [0, 1], got {false_alarms!r}. They are of those "
                 f"who are not in the data."
             )
-        if self.mu is not None:
-            most = ndtr(ndtri(a) + self.mu) + self.slack
-        else:
-            grown = math.exp(min(self.epsilon, _LARGEST_EXPONENT)) * a + self.delta
-            most = np.minimum(grown, 1.0 - math.exp(-self.epsilon) * (1.0 - self.delta - a))
+        grown = math.exp(min(self.epsilon, _LARGEST_EXPONENT)) * a + self.delta
+        most = np.minimum(grown, 1.0 - math.exp(-self.epsilon) * (1.0 - self.delta - a))
+        if self.mu is not None:  # both hold
+            most = np.minimum(most, ndtr(ndtri(a) + self.mu) + self.slack)
         bound: FloatArray = np.clip(most, 0.0, 1.0)
         return bound
 
@@ -98,24 +97,28 @@ class TradeOff:
     def auc(self) -> float:
         """Area under the curve of ``found``, at most: one half where nothing can be found.
 
-        ``Phi(mu / sqrt 2)`` and ``slack``, or ``1 - (1 - delta)^2 / (1 + e^epsilon)``.
+        The smaller of ``Phi(mu / sqrt 2)`` with ``slack``, and ``1 - (1 - delta)^2 / (1 +
+        e^epsilon)``.
         """
-        if self.mu is not None:
-            return min(1.0, float(ndtr(self.mu / math.sqrt(2.0))) + self.slack)
         shrunk = math.exp(-self.epsilon)
-        return 1.0 - (1.0 - self.delta) ** 2 * shrunk / (1.0 + shrunk)
+        most = 1.0 - (1.0 - self.delta) ** 2 * shrunk / (1.0 + shrunk)
+        if self.mu is None:
+            return most
+        return min(most, float(ndtr(self.mu / math.sqrt(2.0))) + self.slack)
 
     @property
     def best_guess(self) -> float:
         """Largest probability of a right guess where a member and another are equally likely.
 
-        ``Phi(mu / 2)`` and half of ``slack``, or ``(e^epsilon + delta) / (e^epsilon + 1)``.
+        The smaller of ``Phi(mu / 2)`` with half of ``slack``, and ``(e^epsilon + delta) /
+        (e^epsilon + 1)``.
         """
-        if self.mu is not None:
-            return min(1.0, float(ndtr(self.mu / 2.0)) + self.slack / 2.0)
         # Divided through by e^epsilon, so that a large epsilon does not overflow.
         shrunk = math.exp(-self.epsilon)
-        return (1.0 + self.delta * shrunk) / (1.0 + shrunk)
+        most = (1.0 + self.delta * shrunk) / (1.0 + shrunk)
+        if self.mu is None:
+            return most
+        return min(most, float(ndtr(self.mu / 2.0)) + self.slack / 2.0)
 
 
 NO_BOUND = TradeOff(epsilon=math.inf, delta=1.0)

@@ -97,8 +97,11 @@ _SEVERAL: Final = (
 )
 
 
-def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
-    """Return each term of the claim with its meaning, in the order in which it is read."""
+def meaning(guarantee: Guarantee, allowed: TradeOff | None = None) -> tuple[tuple[str, str], ...]:
+    """Return each term of the claim with its meaning, in the order in which it is read.
+
+    ``allowed`` is what an attacker may gain where the ledger says more of it than the claim.
+    """
     unit = guarantee.unit
     change = _CHANGE[guarantee.neighbors].format(unit=holder_of(unit))
     changed = f"the {unit}" if is_attribute(unit) else f"one {unit}"
@@ -116,7 +119,7 @@ def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
             f"to the power of epsilon). Zero would mean that the change makes no difference.",
         ),
         (f"Delta = {guarantee.delta:g}", _delta(guarantee.delta)),
-        ("What an attacker gains", _attacker(guarantee)),
+        ("What an attacker gains", _attacker(allowed or TradeOff.of(guarantee))),
         ("Noise", _sentence(guarantee.noise)),
         (
             "Accounting",
@@ -126,12 +129,13 @@ def meaning(guarantee: Guarantee) -> tuple[tuple[str, str], ...]:
     )
 
 
-def gain(guarantee: Guarantee) -> str:
+def gain(guarantee: Guarantee, allowed: TradeOff | None = None) -> str:
     """Say in one sentence what an attacker gains, for people who have never heard of epsilon."""
+    most = _percent(allowed or TradeOff.of(guarantee))
     what = _GUESSED[guarantee.neighbors].format(unit=holder_of(guarantee.unit))
     return (
         f"Whoever sees this model and guesses {what}, either being equally likely before, is "
-        f"right at most {_percent(guarantee)} of the time, where a coin is right 50 %."
+        f"right at most {most} of the time, where a coin is right 50 %."
     )
 
 
@@ -193,17 +197,17 @@ def _delta(delta: float) -> str:
     )
 
 
-def _attacker(guarantee: Guarantee) -> str:
+def _attacker(allowed: TradeOff) -> str:
     return (
         f"Somebody who knows everything except which of the two data sets was used, finds either "
         f"equally likely, and sees the model, guesses right with a probability of at most "
-        f"{_percent(guarantee)}. Without seeing it: 50 %."
+        f"{_percent(allowed)}. Without seeing it: 50 %."
     )
 
 
-def _percent(guarantee: Guarantee) -> str:
+def _percent(allowed: TradeOff) -> str:
     """Return the largest probability of a right guess, rounded up: it is an upper bound."""
-    return f"{min(math.ceil(TradeOff.of(guarantee).best_guess * 1000) / 10, 100.0):.1f} %"
+    return f"{min(math.ceil(allowed.best_guess * 1000) / 10, 100.0):.1f} %"
 
 
 def _sentence(words: str) -> str:

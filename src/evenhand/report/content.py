@@ -14,6 +14,7 @@ from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import Notion
 from evenhand.fairness.trace import Coverage
 from evenhand.fairness.yardstick import Yardstick
+from evenhand.privacy.trade_off import TradeOff
 from evenhand.report import settings
 from evenhand.report.measured import Measured
 from evenhand.report.opening import opening
@@ -136,6 +137,7 @@ class ModelReport(Report):
             method=fitted.method,
             guarantee=whole.guarantee,
             kind=whole.kind,
+            allowed=TradeOff.of(whole.guarantee, whole.ledger),
             spending=None if whole.ledger is None else Spending.of(whole.ledger.to_dict()),
             answers=fitted.answers,
             outcomes=fitted.outcomes,

@@ -15,6 +15,7 @@ from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.synthesizer import Synthesizer
 from evenhand.generators.tables.fidelity import PairFidelity, worst_pairs
 from evenhand.generators.tables.membership import Membership
+from evenhand.privacy.trade_off import TradeOff
 from evenhand.report.columns import ColumnView, column_views
 from evenhand.report.page import Report, Section
 from evenhand.report.spending import Spending
@@ -141,6 +142,7 @@ class GeneratorReport(Report):
             title=title or f"Synthetic {what} by {fitted.name}",
             method=fitted.name,
             guarantee=fitted.guarantee,
+            allowed=TradeOff.of(fitted.guarantee, fitted.ledger),
             spending=None if fitted.ledger is None else Spending.of(fitted.ledger.to_dict()),
             facts=tuple((str(k), str(v)) for k, v in (dataset or {}).items()),
             settings=tuple((k, repr(v)) for k, v in fitted.settings.items()),

@@ -19,6 +19,7 @@ from evenhand._version import __version__
 from evenhand.fairness.intervals import Estimate
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
+from evenhand.privacy.trade_off import TradeOff
 from evenhand.report import claim, figures
 from evenhand.report.measured import REFERENCES, known, name_of
 from evenhand.report.spending import Spending
@@ -61,6 +62,8 @@ class Report:
         Every argument in words.
     choices : tuple of str
         What was chosen where an argument was left out, and why. Public numbers only.
+    allowed : TradeOff or None
+        What the claim and the ledger behind it leave an attacker. None: what the claim does.
     """
 
     heading: ClassVar[str]
@@ -78,6 +81,7 @@ class Report:
     facts: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
     choices: tuple[str, ...] = ()
+    allowed: TradeOff | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:

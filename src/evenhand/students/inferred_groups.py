@@ -140,11 +140,23 @@ class Recalibrated:
         self.classes_ = head.classes_
 
     @classmethod
-    def if_better(cls, scores: Any, rows: FloatArray, labels: IntArray, n_classes: int) -> Any:
+    def if_better(
+        cls,
+        scores: Any,
+        rows: FloatArray,
+        labels: IntArray,
+        n_classes: int,
+        *,
+        decides: bool = False,
+    ) -> Any:
         """Return ``scores``, or the same recalibrated where held-out rows say that this is better.
 
         Better is a log-loss that is smaller by more than its standard error, on rows that the head
         was not fitted on. Where a class has no label, the scores stay as they are.
+
+        ``decides`` says that the probabilities are read for the error of a decision alone. Of two
+        classes the odds at which both are as probable are then moved to where the rows have the
+        least error, if the error on held-out rows falls by more than its standard error.
         """
         if len(np.unique(labels)) < n_classes or len(scores.classes_) < n_classes:
             return scores
@@ -156,9 +168,13 @@ class Recalibrated:
             own[:, head.classes_] = np.maximum(head.predict_proba(read[out]), SUREST)
             right = np.arange(len(out)), labels[out]
             gained[out] = np.log(own[right]) - np.log(p[out][right])
-        if gained.mean() <= gained.std() / np.sqrt(len(gained)):
-            return scores
-        return cls(scores, SoftmaxRegression(UNBOUND)(read, labels))
+        head = SoftmaxRegression(UNBOUND)(read, labels) if _surely(gained) else None
+        if decides and n_classes == 2:
+            odds = read[:, 0] if head is None else head.decision_function(read)
+            if cut := _moved(odds, labels):
+                head = head or _unmoved()
+                head.intercept_ = head.intercept_ - cut
+        return scores if head is None else cls(scores, head)
 
     def predict(self, X: Array) -> IntArray:
         """Return class codes, (n,)."""
@@ -177,6 +193,40 @@ def _shape(p: FloatArray) -> FloatArray:
     odds = np.clip(logs[:, 1:] - logs[:, :1], -FARTHEST, FARTHEST)
     out: FloatArray = np.concatenate([odds, odds**2 / 4], axis=1)
     return out
+
+
+def _surely(gained: FloatArray) -> bool:
+    """Whether a mean is above 0 by more than its standard error."""
+    return bool(gained.mean() > gained.std() / np.sqrt(len(gained)))
+
+
+def _moved(odds: FloatArray, labels: IntArray) -> float:
+    """Return the log-odds above which class 1 is decided; 0 where moving them may not pay."""
+    gained = np.empty(len(odds))
+    for others, out in folds(labels):
+        moved = odds[out] > _best_cut(odds[others], labels[others])
+        gained[out] = ((odds[out] > 0) != labels[out]) * 1.0 - (moved != labels[out])
+    return _best_cut(odds, labels) if _surely(gained) else 0.0
+
+
+def _best_cut(odds: FloatArray, labels: IntArray) -> float:
+    """Return a cut with the least errors where class 1 is decided above it."""
+    order = np.argsort(odds, kind="stable")
+    rising = odds[order]
+    wrong = np.cumsum(2 * labels[order] - 1)[:-1]  # at a cut after each, beside a constant
+    wrong = np.where(np.diff(rising) > 0, wrong, len(odds))
+    if not len(wrong) or wrong.min() == len(odds):
+        return 0.0
+    at = int(wrong.argmin())
+    return float(rising[at] + rising[at + 1]) / 2
+
+
+def _unmoved() -> LogisticRegression:
+    """Return the head that leaves probabilities of two classes as they are."""
+    head = LogisticRegression()
+    head.coef_, head.intercept_ = np.array([[1.0, 0.0]]), np.zeros(1)
+    head.classes_, head.n_features_in_ = np.arange(2), 2
+    return head
 
 
 GroupModel = Callable[[FloatArray, IntArray], Any]

@@ -251,7 +251,7 @@ def _classifier(
             margin=0.2, reference=reference
         )
     by_group = bool(spec.private_groups) and ("fairness" in settings or spec.margin == "weight")
-    by_group |= bool({"public", "check_drift"} & set(settings)) and spec.public_groups
+    by_group |= bool({"public", "check_drift"} & set(settings)) and bool(spec.public_groups)
     public = public_rows
     if public is None:
         public = "X_public" in spec.takes and not {"public", "public_fraction"} & set(settings)

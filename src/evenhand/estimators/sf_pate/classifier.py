@@ -13,8 +13,15 @@ from evenhand import _checks
 from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
+from evenhand.estimators.blind_rule import PublicRows, put_around, read_public_rows
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.inputs import FitArguments, Progress, stage
+from evenhand.estimators.inputs import (
+    FitArguments,
+    Progress,
+    calibration_given,
+    checked_features,
+    stage,
+)
 from evenhand.estimators.margins import TrueGroups
 from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows
 from evenhand.estimators.sf_pate.learning import Problem, first_network, solved
@@ -23,7 +30,7 @@ from evenhand.estimators.sf_pate.steps import PeopleGiven, PeoplePlan, PeopleTau
 from evenhand.estimators.spec import ACCOUNT, BUDGET, MethodSpec, registered
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import DemographicParity, FairnessKind
-from evenhand.fairness.notion import Notion, require_reference
+from evenhand.fairness.notion import Notion, RateNotion, require_reference
 from evenhand.privacy import Ledger
 from evenhand.students.learned_features import LearnedFeatures, as_network
 from evenhand.students.module import ModuleStudent
@@ -54,11 +61,23 @@ _PRIVATE: Final = ("groups_of_teachers_", "expected_rates_")
 _SPEC: Final = MethodSpec(
     name="",
     words="",
-    reads=(*BUDGET, *ACCOUNT, "margin", "n_teachers", "noise", "pull", "teacher"),
+    reads=(
+        *BUDGET,
+        *ACCOUNT,
+        "calibration",
+        "confidence",
+        "margin",
+        "n_teachers",
+        "noise",
+        "pull",
+        "teacher",
+    ),
     needs=("epsilon", "margin"),
     protects="attribute",
     notions=NOTIONS,
-    kind=FairnessKind.WEIGHTS,
+    kind=lambda settings: (
+        FairnessKind.WEIGHTS if settings.get("confidence") is None else FairnessKind.BLIND_RULE
+    ),
     private_groups=True,
     reference="overall",
 )
@@ -100,7 +119,10 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         What shall be equal, with the largest difference between a group and the whole population
         as its margin and ``reference="overall"``: any notion of decisions,
         ``GeneralizedDemographicParity``, or ``FunctionParity(h=...)``: no notion needs any privacy
-        work. Default: demographic parity with a margin of 0.01.
+        work. Default: demographic parity with a margin of 0.01. With ``confidence`` the student
+        that was trained under it gets a blind rule, chosen by calibration rows: the upper limit of
+        the gap on rows that the rule was not set on is held within the margin, and
+        ``margin_supported_`` is the least margin that so many rows support.
     n_teachers : int
         Each reads the groups of its own rows. At most the number of rows.
     teachers : Teachers, classifier, torch.nn.Module or callable, optional
@@ -254,7 +276,40 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         wanted = DEFAULT_QUERIES if self.n_queries is None else self.n_queries
         rows = np.sort(rng.permutation(n)[: min(n, wanted)])
         return PeopleGiven(
-            people=people, partition=partition, rows=rows, unit_ids=given.unit_ids, rng=rng
+            people=people,
+            partition=partition,
+            rows=rows,
+            unit_ids=given.unit_ids,
+            rng=rng,
+            held_out=self._held_out(given, people),
+        )
+
+    def _held_out(self, given: FitArguments, people: PeopleInputs) -> PublicRows | None:
+        """Return the rows with known groups by which a rule is chosen; None for no confidence."""
+        has_rows, confidence = calibration_given(vars(given)), _confidence(self.notion)
+        if confidence is None:
+            if has_rows:
+                raise ValueError(
+                    f"Calibration rows choose among rules for a margin with a confidence, and "
+                    f"fairness={self.notion!r} has none. Leave them out, or name one: "
+                    f"confidence=0.95."
+                )
+            return None
+        if not has_rows:
+            raise ValueError(
+                f"confidence={confidence:g} is about rows that had no part in training and whose "
+                f"groups are known, and every group of X is private. Pass X_calibration, "
+                f"y_calibration and sensitive_features_calibration, public rows with labels and "
+                f"groups, or leave confidence out."
+            )
+        assert isinstance(self.notion, RateNotion)
+        X = checked_features(self, given.X_calibration, reset=False, name="X_calibration")
+        return read_public_rows(
+            people.encoder.transform(X),
+            given.sensitive_features_calibration,
+            given.y_calibration,
+            self.notion,
+            people.data.classes,
         )
 
     def plan(self, given: PeopleGiven, ledger: Ledger | None = None) -> PeoplePlan:
@@ -363,6 +418,10 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         self.choices_ = self._choices(partition.n_teachers, problem.queried)
         self.fairness_kind_ = FairnessKind.WEIGHTS
         self.guarantee_ = self._protected.claim(people, partition, plan.ledger)
+        self.student_margin_ = self.student_without_margin_ = None
+        if given.held_out is not None:
+            assert isinstance(self.notion, RateNotion)
+            put_around(self, self.student_, given.held_out, self.notion)
         self._fitted = self._describe()
         return self
 
@@ -490,6 +549,10 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 "are protected here."
             )
         return tuple(choices)
+
+
+def _confidence(notion: Notion) -> float | None:
+    return getattr(notion, "confidence", None)
 
 
 def _warn_of_missing_groups(n_teachers: int) -> None:

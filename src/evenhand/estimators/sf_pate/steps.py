@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
+from evenhand.estimators.blind_rule import PublicRows
 from evenhand.privacy import Ledger
 from evenhand.students.learned_features import LearnedFeatures
 from evenhand.teachers.coverage import GroupsOfTeachers
@@ -31,6 +32,8 @@ class PeopleGiven:
         Whose row each is. Public.
     rng : numpy Generator
         Draws what teachers and student need; partition and ``rows`` are drawn already.
+    held_out : PublicRows or None
+        Rows with known groups that the student has no part of, where the margin has a confidence.
     """
 
     people: PeopleInputs
@@ -38,6 +41,7 @@ class PeopleGiven:
     rows: IntArray
     unit_ids: ArrayLike | None
     rng: np.random.Generator
+    held_out: PublicRows | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

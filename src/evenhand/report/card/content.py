@@ -117,6 +117,7 @@ class ModelCard(Report):
             title=f"Card: {name}",
             method=report.method,
             guarantee=report.guarantee,
+            allowed=report.allowed,
             spending=report.spending,
             facts=(),
             settings=report.settings,

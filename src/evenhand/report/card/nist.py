@@ -25,7 +25,7 @@ def _meant(term: str) -> Said:
         claimed = record.guarantee
         if not claimed.holds:
             return None
-        known = dict(claim.meaning(claimed))
+        known = dict(claim.meaning(claimed, record.report.allowed))
         return next(words for name, words in known.items() if name.startswith(term))
 
     return said

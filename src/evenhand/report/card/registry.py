@@ -47,7 +47,7 @@ def _adjacent(record: Record) -> str:
 def _parameters(record: Record) -> str:
     claimed = record.guarantee
     gauss = "" if claimed.mu_squared is None else f" As Gaussian DP: mu = {claimed.mu_squared**0.5}"
-    gains = dict(claim.meaning(claimed))["What an attacker gains"]
+    gains = dict(claim.meaning(claimed, record.report.allowed))["What an attacker gains"]
     return f"{gains} The whole budget is claimed, however much of it was spent.{gauss}"
 
 
