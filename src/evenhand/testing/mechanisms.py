@@ -99,8 +99,9 @@ class MechanismContract:
         width = len(self.pair()[0])
         for noise in self.noises:
             one = self.mechanism().draw_noise(noise, 1, width)
-            some = self.mechanism().draw_noise(noise, 40, width)
-            assert len(some) == 40 * len(one)
+            # So many that a coin which seldom turns up its other side does so once.
+            some = self.mechanism().draw_noise(noise, 400, width)
+            assert len(some) == 400 * len(one)
             assert some.shape[1:] == one.shape[1:]
             assert len(np.unique(some)) > 1
 
