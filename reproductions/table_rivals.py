@@ -25,6 +25,8 @@ pair by pair. Rules, written before the first run on these splits:
 - time: "yes" if the interval of ours minus its, in seconds, lies below 0, "no" if above, else
   "level".
 
+Rivals ran before ours counted three columns together, which does not concern them; ours after it.
+
 How many iterations a fit of AIM has was chosen on a split of Adult that is none of these (seed
 100), by its time alone. "no" rows stay.
 """

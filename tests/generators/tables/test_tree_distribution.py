@@ -66,7 +66,7 @@ def test_the_tables_are_those_of_every_combination_summed_one_by_one(tree: Junct
 
 
 @TREES
-def test_of_rows_that_agree_in_the_parents_each_state_has_its_share_to_within_one(
+def test_of_rows_that_agree_in_the_parents_each_state_has_its_share_to_within_two(
     tree: JunctionTree,
 ) -> None:
     made = some_tree(1, tree)

@@ -287,7 +287,7 @@ class MarginalSynthesizer(TableSynthesizer):
 
     def _arrays(self) -> dict[str, Array]:
         tree, tables = self.distribution_.tree, self.distribution_.tables
-        widest = max(1, *(len(some) for some in tree.parents))
+        widest = max((len(some) for some in tree.parents), default=1)
         parents = np.full((len(tree.order), widest), -1, dtype=np.int64)
         for i, some in enumerate(tree.parents):
             parents[i, : len(some)] = some

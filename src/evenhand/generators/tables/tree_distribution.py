@@ -161,8 +161,8 @@ class TreeDistribution:
         """Draw one row of states per condition, shape (n, n_columns).
 
         Each row is of the distribution. Of rows that agree in condition and parents each state has
-        as many as its chance says, to within one (systematic sampling, Madow 1949, in random
-        order), so that tables of the rows vary less than those of rows drawn one by one.
+        as many as its chance says, to within two (stratified as in systematic sampling, Madow 1949,
+        in random order), so that tables of the rows vary less than those of rows drawn one by one.
         """
         up = _Upward.of(self.tree, self.tables)
         drawn = np.zeros((len(conditions), len(self.tree.order)), dtype=np.int64)
