@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.aggregators import TableDistances
+from evenhand.generators.tables import marginal
 from evenhand.privacy import Budget, SeededNoise
 
 N = 6000
@@ -114,6 +116,42 @@ def test_threes_hide_at_most_half_of_the_records_and_every_pair_is_counted_once(
     assert edges == {*within, *pairs}
     assert not set(within) & set(pairs)
     assert len(set(pairs)) == len(pairs)
+
+
+def test_tables_of_two_and_of_three_columns_carry_the_noise_that_is_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The charge gives the noise once more: sqrt(tables) / mu. Each side errs once in a million."""
+    released: list[tuple[Any, ...]] = []
+    release = marginal._released
+
+    def spied(cliques: Any, counts: Any, *rest: Any) -> Any:
+        found = release(cliques, counts, *rest)
+        released.append((counts, found[0]))
+        return found
+
+    monkeypatch.setattr(marginal, "_released", spied)
+    frame = three_at_odds()
+    rng = np.random.default_rng(1)
+    for name in ("many", "more"):  # a three with both of these is too large
+        copied = np.where(rng.random(N) < 0.9, frame["one"], frame["two"])
+        frame[name] = copied + rng.integers(30, size=N).astype(str).astype(object)
+    made = fit(frame)
+    ((counts, tables),) = released
+    (entry,) = [e for e in made.ledger_.entries if e.purpose.startswith("counts of the chosen")]
+    sigma = math.sqrt(len(tables) / entry.mu_squared)
+    widths = {len(table.columns) for table in tables}
+    assert widths == {2, 3}
+    for width in widths:
+        apart = [
+            np.ravel(table.values - count)
+            for table, count in zip(tables, counts, strict=True)
+            if len(table.columns) == width
+        ]
+        for noise in apart:
+            square = float((noise**2).sum()) / sigma**2
+            assert stats.chi2.sf(square, noise.size) > 1e-6
+            assert stats.chi2.cdf(square, noise.size) > 1e-6
 
 
 @pytest.mark.parametrize("neighbors", ["add or remove one", "replace one"])
