@@ -30,6 +30,7 @@ PAPERS = {
     "drawn_small_groups": OWN,
     "drift": OWN,
     "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",
+    "dpsgd_curves": OWN,
     "dpsgd_steps": OWN,
     "fairpate_accounting": "FairPATE, Section 3 (C3), Section 5 with Figure 4",
     "fairpate_color_mnist": "FairPATE, Tables 1 and 2; Section 5, Appendices F and H",

@@ -155,6 +155,16 @@ def dpsgd_steps(script: Any) -> Checks:
         yield noisy(f"COMPAS, {way}", saved, float(np.mean(now)), "error")
 
 
+def dpsgd_curves(script: Any) -> Checks:
+    """COMPAS, one split: errors of the line and of curves, whose noise is drawn anew."""
+    kept = [r for r in script.with_curves(rows("dpsgd_curves")) if r["table"] == "COMPAS"]
+    fresh = script.with_curves(list(script.judged_on("COMPAS", 0)))
+    for way in ("line", "curves"):
+        saved = [r["error"] for r in kept if r["way"] == way]
+        now = [r["error"] for r in fresh if r["way"] == way]
+        yield noisy(f"COMPAS, {way}", saved, float(np.mean(now)), "error")
+
+
 def choices(script: Any) -> Checks:
     """German credit, the default, all its draws: the seeds fix the noise."""
     name, load, n_rows = script.TABLES[0]
@@ -751,6 +761,7 @@ CHECKS = {
         dpsgd_adult,
         drawn_small_groups,
         drift,
+        dpsgd_curves,
         dpsgd_steps,
         fairpate_accounting,
         fairpate_color_mnist,

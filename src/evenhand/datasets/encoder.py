@@ -9,31 +9,63 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.polynomial.legendre import legvander
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from evenhand import _values
-from evenhand._checks import positive
+from evenhand._checks import at_least, positive
 from evenhand._display import Shown
 from evenhand.datasets.cells import CellColumn, CellTable
 from evenhand.datasets.columns import Column, TypedTable
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import Array, ArrayLike, FloatArray
 
-FORMAT = 1
+FORMAT = 2
+MOST_KNOTS = 100
+"""Of a rank; a value of more than one public row in a hundred is always one of them."""
+FEWEST_VALUES = 3
+"""With which a column is bent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Mean, standard deviation and median of one numeric column over the public rows."""
+    """Mean, standard deviation and median of one numeric column over the public rows.
+
+    Parameters
+    ----------
+    values, ranks : tuple of float
+        Some of the distinct public values, increasing, and the part of the public rows below each,
+        plus half of those that are equal to it. Empty where no curves are drawn.
+    """
 
     mean: float
     sd: float
     median: float
+    values: tuple[float, ...] = ()
+    ranks: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, (self.mean, self.sd, self.median))) or self.sd <= 0:
             raise ValueError(f"A scale must be finite with sd > 0, got {self}.")
+        if len(self.values) != len(self.ranks) or not np.isfinite(self.values).all():
+            raise ValueError(f"A scale has one rank for each of its finite values, got {self}.")
+        if (np.diff(self.values) <= 0).any() or (np.diff([0.0, *self.ranks, 1.0]) < 0).any():
+            raise ValueError(f"The values and ranks of a scale must increase, got {self}.")
+
+    def curves(self, numbers: FloatArray, degree: int) -> FloatArray:
+        """Return the Legendre polynomials of degrees 1 to ``degree`` of the numbers' ranks.
+
+        Between two known values a rank is interpolated. A polynomial has mean 0 and variance 1
+        where the ranks are uniform.
+
+        Returns
+        -------
+        ndarray, shape (n, degree)
+        """
+        ranks = np.interp(numbers, self.values, self.ranks)
+        sizes = np.sqrt(2.0 * np.arange(1, degree + 1) + 1.0)
+        return np.asarray(legvander(2.0 * ranks - 1.0, degree)[:, 1:] * sizes, dtype=np.float64)
 
 
 class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-learn has no types
@@ -57,15 +89,21 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         Largest size of a scaled number, > 0.
     ignore_extra : bool
         Pass over columns that the schema does not have, instead of refusing them.
+    degree : int
+        With 1 or more, curves: beside a number with three or more public values stand the Legendre
+        polynomials, up to this degree, of its rank among them, so that a linear model can bend.
+        Every feature then has half of its usual size, and a number and its curves a quarter: a
+        descent that clips gradients of records would cut off more of these where rows are longer.
 
     Attributes
     ----------
     schema_ : Schema
         The columns.
     scales_ : dict of str to Scale
-        Mean, standard deviation and median of each numeric column. All public.
+        Mean, standard deviation and median of each numeric column, and ranks where there are
+        curves. All public.
     feature_names_ : tuple of str
-        Names of the features, e.g. ``age``, ``sex=Female``, ``age is missing``.
+        Names of the features, e.g. ``age``, ``age, curve 1``, ``sex=Female``, ``age is missing``.
     n_features_out_ : int
         Number of features.
 
@@ -87,11 +125,17 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
     """
 
     def __init__(
-        self, schema: Schema | None = None, *, clip: float = 10.0, ignore_extra: bool = False
+        self,
+        schema: Schema | None = None,
+        *,
+        clip: float = 10.0,
+        ignore_extra: bool = False,
+        degree: int = 0,
     ) -> None:
         self.schema = schema
         self.clip = clip
         self.ignore_extra = ignore_extra
+        self.degree = degree
 
     def fit(
         self, X_public: TypedTable | pd.DataFrame | ArrayLike | None, y: object = None
@@ -107,13 +151,18 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             For scikit-learn's pipelines.
         """
         positive("clip", self.clip)
+        at_least("degree", self.degree, 0)
         if self.schema is not None:
             self.schema.refuse_for_models()
         if X_public is None:
             if self.schema is None:
                 raise ValueError("Without public rows the encoder needs a schema.")
             schema = self.schema
-            scales = {c.name: _scale_of_bounds(c) for c in schema.columns if c.kind == "numeric"}
+            scales = {
+                c.name: _scale_of_bounds(c, ranked=self.degree > 0)
+                for c in schema.columns
+                if c.kind == "numeric"
+            }
         else:
             # A schema that is read off the rows fits them, so that these are read once without it.
             public = TypedTable.of(X_public, "public table", keeps=self.schema is not None)
@@ -123,7 +172,7 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             if not len(public):
                 raise ValueError("The public table has no rows, so there is nothing to scale by.")
             scales = {
-                c.name: _scale_of_rows(c, public[c.name])
+                c.name: _scale_of_rows(c, public[c.name], ranked=self.degree > 0)
                 for c in schema.columns
                 if c.kind == "numeric"
             }
@@ -133,7 +182,7 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         """Set the fitted state; the only place that does."""
         self.schema_ = schema
         self.scales_ = scales
-        self.feature_names_ = tuple(name for c in schema.columns for name in _features(c))
+        self.feature_names_ = tuple(name for c in schema.columns for name in self._features(c))
         self.n_features_out_ = len(self.feature_names_)
         self.n_features_in_ = len(schema.columns)
         self.feature_names_in_ = np.array(schema.names, dtype=object)
@@ -150,7 +199,7 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         Returns
         -------
         ndarray of float64, shape (n, ``n_features_out_``)
-            Finite; scaled numbers lie in [-clip, clip], all others are 0 or 1.
+            Finite; scaled numbers lie in [-clip, clip], all others are 0 or 1, without curves.
         """
         self._require_fitted()
         table: TypedTable | CellTable
@@ -162,14 +211,14 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         out = np.zeros((len(table), self.n_features_out_))
         start = 0
         for column in self.schema_.columns:
-            width = _n_features(column)
+            width = len(self._features(column))
             block = out[:, start : start + width]
             if column.kind == "numeric":
                 self._encode_numbers(column, table.pop(column.name), block)
             else:
                 _encode_categories(column, table.pop(column.name), block)
             start += width
-        return out
+        return out / 2.0 if self.degree else out
 
     def _encode_numbers(
         self, column: ColumnSchema, values: Column | CellColumn, block: FloatArray
@@ -184,8 +233,28 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         far = self.clip * scale.sd
         numbers = np.clip(numbers, scale.mean - far, scale.mean + far)
         block[:, 0] = np.clip((numbers - scale.mean) / scale.sd, -self.clip, self.clip)
+        if curves := self._n_curves(column):
+            block[:, 1 : 1 + curves] = scale.curves(numbers, curves)
+        if self.degree:
+            block[:, : 1 + curves] /= 2.0  # and once more with all features
         if column.missing:
-            block[:, 1] = missing
+            block[:, -1] = missing
+
+    def _n_curves(self, column: ColumnSchema) -> int:
+        """How many curves a column has: as many as its degree, and fewer than public values."""
+        scale = self.scales_.get(column.name)
+        known = 0 if scale is None else len(scale.values)
+        return min(self.degree, known - 1) if known >= FEWEST_VALUES else 0
+
+    def _features(self, column: ColumnSchema) -> tuple[str, ...]:
+        """Names of the features that one column becomes."""
+        own: tuple[str, ...]
+        if column.kind == "numeric":
+            curves = range(1, self._n_curves(column) + 1)
+            own = (column.name, *(f"{column.name}, curve {k}" for k in curves))
+        else:
+            own = tuple(f"{column.name}={category}" for category in column.categories)
+        return (*own, f"{column.name} is missing") if column.missing else own
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """Return the names of the features, as scikit-learn wants them."""
@@ -199,21 +268,32 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             "format": FORMAT,
             "clip": float(self.clip),
             "ignore_extra": bool(self.ignore_extra),
+            "degree": int(self.degree),
             "schema": self.schema_.to_dict(),
             "scales": {name: [s.mean, s.sd, s.median] for name, s in self.scales_.items()},
+            "ranks": {
+                name: [list(s.values), list(s.ranks)]
+                for name, s in self.scales_.items()
+                if self.degree
+            },
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> PublicEncoder:
         """Read what ``to_dict`` wrote."""
-        if values.get("format") != FORMAT:
+        if values.get("format") not in (1, FORMAT):
             raise ValueError(
-                f"An encoder of format {FORMAT} is needed, got format={values.get('format')!r}. "
-                f"Fit it again, or read it with the version that wrote it."
+                f"An encoder of format 1 or {FORMAT} is needed, got "
+                f"format={values.get('format')!r}. Fit it again, or read it with the version that "
+                f"wrote it."
             )
         schema = Schema.from_dict(values["schema"])
+        ranks = {
+            name: dict(zip(("values", "ranks"), map(tuple, pair), strict=True))
+            for name, pair in values.get("ranks", {}).items()
+        }
         scales = {
-            name: Scale(mean=float(mean), sd=float(sd), median=float(median))
+            name: Scale(mean=float(mean), sd=float(sd), median=float(median), **ranks.get(name, {}))
             for name, (mean, sd, median) in values["scales"].items()
         }
         numeric = {column.name for column in schema.columns if column.kind == "numeric"}
@@ -222,27 +302,18 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
                 f"The encoder's scales are those of {sorted(scales)}, its numeric columns are "
                 f"{sorted(numeric)}. The file is damaged."
             )
-        made = cls(schema, clip=values["clip"], ignore_extra=values["ignore_extra"])
+        made = cls(
+            schema,
+            clip=values["clip"],
+            ignore_extra=values["ignore_extra"],
+            degree=values.get("degree", 0),
+        )
         positive("clip", made.clip)
         return made._set(schema, scales)
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "schema_"):
             raise NotFittedError("This PublicEncoder is not fitted. Call fit(X_public) first.")
-
-
-def _features(column: ColumnSchema) -> tuple[str, ...]:
-    """Names of the features that one column becomes."""
-    own = (
-        (column.name,)
-        if column.kind == "numeric"
-        else tuple(f"{column.name}={category}" for category in column.categories)
-    )
-    return (*own, f"{column.name} is missing") if column.missing else own
-
-
-def _n_features(column: ColumnSchema) -> int:
-    return (1 if column.kind == "numeric" else len(column.categories)) + column.missing
 
 
 def _encode_categories(
@@ -256,7 +327,7 @@ def _encode_categories(
         block[:, -1] = values.missing
 
 
-def _scale_of_rows(column: ColumnSchema, values: Column) -> Scale:
+def _scale_of_rows(column: ColumnSchema, values: Column, *, ranked: bool) -> Scale:
     """Mean, standard deviation and median of the public values that are there."""
     numbers = values.numbers
     infinite = np.flatnonzero(np.isinf(numbers))
@@ -269,7 +340,7 @@ def _scale_of_rows(column: ColumnSchema, values: Column) -> Scale:
     numbers = numbers[~np.isnan(numbers)]
     if not numbers.size:
         if column.bounds is not None:
-            return _scale_of_bounds(column)
+            return _scale_of_bounds(column, ranked=ranked)
         raise ValueError(
             f"Column {column.name!r} has no value in the public rows, so there is nothing to scale "
             f"by. Leave it out, or declare its bounds in the schema."
@@ -280,15 +351,30 @@ def _scale_of_rows(column: ColumnSchema, values: Column) -> Scale:
     # A constant column: rounding may leave a tiny sd that would blow up every other value.
     if sd <= 1e-12 * float(np.abs(numbers).max()):
         sd = 1.0
-    return Scale(mean=float(numbers.mean()), sd=sd, median=float(np.median(numbers)))
+    knots = _ranks(numbers) if ranked else {}
+    return Scale(mean=float(numbers.mean()), sd=sd, median=float(np.median(numbers)), **knots)
 
 
-def _scale_of_bounds(column: ColumnSchema) -> Scale:
+def _ranks(numbers: FloatArray) -> dict[str, tuple[float, ...]]:
+    """Return at most about a hundred of the values, evenly by rank, and their ranks."""
+    values, counts = np.unique(numbers, return_counts=True)
+    until = np.cumsum(counts) / counts.sum()
+    at = np.unique(np.searchsorted(until, np.linspace(0.0, 1.0, MOST_KNOTS + 1) * (1 - 1e-12)))
+    ranks = until - counts / (2.0 * counts.sum())
+    return {"values": tuple(values[at].tolist()), "ranks": tuple(ranks[at].tolist())}
+
+
+def _scale_of_bounds(column: ColumnSchema, *, ranked: bool) -> Scale:
     """Scale of a uniform distribution between the declared bounds."""
     if column.bounds is None:
         raise ValueError(
             f"Without public values the numeric column {column.name!r} needs bounds in the schema."
         )
     low, high = column.bounds
-    middle = (low + high) / 2
-    return Scale(mean=middle, sd=(high - low) / math.sqrt(12), median=middle)
+    middle, knots = (low + high) / 2, {}
+    if ranked:
+        knots = {
+            "values": tuple(np.linspace(low, high, MOST_KNOTS + 1).tolist()),
+            "ranks": tuple(np.linspace(0.0, 1.0, MOST_KNOTS + 1).tolist()),
+        }
+    return Scale(mean=middle, sd=(high - low) / math.sqrt(12), median=middle, **knots)

@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand._random import as_generator
+from evenhand.datasets import PublicEncoder
 from evenhand.estimators.blind_rule import PublicRows, put_around, read_public_rows
 from evenhand.estimators.inputs import (
     FitArguments,
@@ -22,10 +23,12 @@ from evenhand.estimators.inputs import (
 from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.noisy_gradient import N_STEPS, NoisyNetworkClassifier
 from evenhand.estimators.plan import (
+    ENOUGH_FOR_CURVES,
     FEWEST_STEPS,
     FEWEST_UNDER_A_MARGIN,
     MOST_STEPS,
     NOISE_IN_A_WEIGHT,
+    default_degree,
     default_steps,
     network_steps,
 )
@@ -43,9 +46,11 @@ class AimMissed(UserWarning):
     """The groups' rates ended further apart than training aimed for, or may have."""
 
 
-ENOUGH_FOR_HIDDEN: Final = 16_000
-DEFAULT_HIDDEN: Final = (16,)
-"""Where widths are left to choose; ``reproductions/dpsgd_steps.py``."""
+FARTHEST: Final = 3.0
+"""Standard deviations from the mean at which numbers end that have curves beside them."""
+
+RATE_OF_CURVES: Final = 2.0
+"""Times the usual rate, for features of half their size."""
 
 SLACK: Final = 0.1
 """Part of the margin by which the gap may be above it, for multipliers hover."""
@@ -111,9 +116,12 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         Largest weight of the gap in the loss. Default: none without ``fairness``, as much as the
         margin needs with it. With a penalty alone, ``penalty * sum |cov(group, class)|`` is added.
     hidden : tuple of int, optional
-        Widths of hidden layers (ReLU), beside which the last layer reads the row itself. ``()`` is
-        logistic regression. Default: 16 units where there are 16,000 records, training pulls no
-        groups together, and steps and rate are not named; else none. ``choices_`` says which.
+        Widths of hidden layers (ReLU), beside which the last layer reads the row itself. Default:
+        none, which is logistic regression.
+    degree : int, optional
+        Of the curves that stand beside each number, so that a linear model can bend; see
+        :class:`PublicEncoder`. Default: 3, or 0 (none) where ``n mu / sqrt(d)`` is below 80, for n
+        records, d columns and the budget's mu; 0 with ``architecture``. ``choices_`` says which.
     architecture : str, Architecture or torch.nn.Module, optional
         Another network, in PyTorch (extra ``torch``): ``SmallResNet()`` or another of
         ``evenhand.learners.nets.architectures``, its name, or a module of yours that ends with one
@@ -129,9 +137,9 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     batch_size : int
         *Expected* size of a Poisson sample.
     learning_rate : float, optional
-        Default 4 for logistic regression, less where the default of ``n_steps`` would be below 30;
-        with hidden layers that at which noise moves a weight by .3 in all, at most 2; 0.5 with
-        ``architecture``.
+        Default 4 for logistic regression, 8 with curves, less where the default of ``n_steps``
+        would be below 30; with hidden layers that at which noise moves a weight by .3 in all, at
+        most 2; 0.5 with ``architecture``.
     n_records : int, optional
         A public number of records that sets the probability ``batch_size / n_records`` of a record
         to enter a step. Default: the number of private rows, which is then public.
@@ -181,13 +189,19 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     _: KW_ONLY
     penalty: float | None = None
     n_steps: int | None = None
-    hidden: tuple[int, ...] | None = None
+    hidden: tuple[int, ...] | None = ()
+    degree: int | None = None
 
     def _learn(self, given: FitArguments) -> None:
         budget = self._checked_steps(given.ledger)
+        if self.degree is not None:
+            _checks.at_least("degree", self.degree, 0)
         learner = self._learner()
         rng = as_generator(self.random_state)
         data, X_encoded = self._read(given, rng)
+        X_encoded, curved = self._curved(data, X_encoded, budget)
+        if curved and self.learning_rate is None and not self.hidden:
+            learner = replace(learner, learning_rate=RATE_OF_CURVES * learner.learning_rate)
         notion = self._on_new_rows
         if calibration_given(vars(given)) and not (notion is not None and notion.needs_labels):
             raise ValueError(
@@ -195,9 +209,9 @@ class DPSGDClassifier(NoisyNetworkClassifier):
                 f"about these with a confidence. Leave them out."
             )
         held_out = None if notion is None else self._held_out(notion, given, data)
-        learner = self._sized(learner, self._n_public(data), X_encoded)
         groups = self._groups(given.sensitive_features, data, learner)
-        learner, n_steps, self.choices_ = self._scheduled(learner, budget, data, X_encoded.shape)
+        learner, n_steps, why = self._scheduled(learner, budget, data, X_encoded.shape)
+        self.choices_ = (*curved, *why)
         mechanism = self._sampled(budget, data, n_steps)
         noise = self._float_noise()
         network = self._network(learner, X_encoded, data.n_classes, rng, noise)
@@ -341,13 +355,30 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         pull = None if pull is None else pull.within(n_steps)
         return replace(learner, learning_rate=rate, pull=pull), n_steps, (why,)
 
-    def _sized(self, learner: DPSGD, n_records: int, X_encoded: Array) -> DPSGD:
-        """Return the learner with the hidden layer that a public number of records can pay for."""
-        named = (self.hidden, self.architecture, self.n_steps, self.learning_rate, learner.pull)
-        chosen = all(value is None for value in named) and X_encoded.ndim == 2
-        if chosen and n_records >= ENOUGH_FOR_HIDDEN:
-            return replace(learner, hidden=DEFAULT_HIDDEN)
-        return learner
+    def _curved(
+        self, data: FitInputs, X_encoded: Array, budget: Budget
+    ) -> tuple[Array, tuple[str, ...]]:
+        """Return the rows with curves beside the numbers, and why; or as they are."""
+        if X_encoded.ndim != 2 or self.architecture is not None:
+            if self.degree:
+                raise ValueError(
+                    f"degree={self.degree!r} bends columns of numbers, and pictures or "
+                    f"architecture= read what they are given. Leave one of them out."
+                )
+            return X_encoded, ()
+        n, d = self._n_public(data), X_encoded.shape[1]
+        degree = default_degree(n, d, budget.mu) if self.degree is None else self.degree
+        if not degree:
+            return X_encoded, ()
+        encoder = PublicEncoder(self.schema, clip=FARTHEST, degree=degree)
+        self.encoder_ = encoder.fit(data.X_public if data.n_public else None)
+        why = f"Curves of degree {degree} stand beside each number"
+        if self.degree is None:
+            why += (
+                f", for n mu / sqrt(d) is {n * budget.mu / np.sqrt(d):,.0f}, {ENOUGH_FOR_CURVES} "
+                f"or more"
+            )
+        return self.encoder_.transform(data.X_private), (f"{why}.",)
 
     def _learner(self) -> DPSGD:
         if (notion := self._on_new_rows) is not None:
