@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from evenhand import show_values
 from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.encoder import Scale
+from evenhand.typing import FloatArray
 
 PUBLIC = pd.DataFrame(
     {
@@ -230,9 +231,9 @@ def test_the_order_of_columns_does_not_matter(order: list[str]) -> None:
     assert_array_equal(encoder.transform(PUBLIC[order]), encoder.transform(PUBLIC))
 
 
-@given(rows=wild_rows, clip=st.floats(0.1, 50))
-def test_json_keeps_every_bit(rows: list[Any], clip: float) -> None:
-    encoder = PublicEncoder(clip=clip).fit(PUBLIC.assign(age=PUBLIC.age / 3))
+@given(rows=wild_rows, clip=st.floats(0.1, 50), degree=st.integers(0, 4))
+def test_json_keeps_every_bit(rows: list[Any], clip: float, degree: int) -> None:
+    encoder = PublicEncoder(clip=clip, degree=degree).fit(PUBLIC.assign(age=PUBLIC.age / 3))
     text = json.dumps(encoder.to_dict(), sort_keys=True, allow_nan=False)
     again = PublicEncoder.from_dict(json.loads(text))
     frame = wild_frame(rows)
@@ -254,12 +255,122 @@ def test_no_rows_are_encoded_as_no_rows() -> None:
     assert PublicEncoder().fit(PUBLIC).transform(PUBLIC.head(0)).shape == (0, len(NAMES))
 
 
+# --- curves -------------------------------------------------------------------------------------
+
+
+def bent(column: Any, values: Any, degree: int = 3, clip: float = 3.0) -> FloatArray:
+    """Return a numeric column and its curves, in full size."""
+    frame = pd.DataFrame({"x": np.asarray(column, dtype=float)})
+    encoder = PublicEncoder(clip=clip, degree=degree).fit(frame)
+    return 4.0 * encoder.transform(pd.DataFrame({"x": np.asarray(values, dtype=float)}))
+
+
+@given(
+    column=st.lists(st.integers(-5, 5), min_size=3, max_size=60).filter(lambda v: len(set(v)) > 3)
+)
+def test_curves_are_legendre_polynomials_of_the_rank_among_public_values(column: list[int]) -> None:
+    known, found = np.array(column), bent(column, column)
+    # The rank by its definition: what is below, and half of what is equal.
+    rank = ((known < known[:, None]).mean(axis=1) + (known <= known[:, None]).mean(axis=1)) / 2
+    t = 2 * rank - 1
+    expected = [t, (3 * t**2 - 1) / 2, (5 * t**3 - 3 * t) / 2]
+    for k, polynomial in enumerate(expected, start=1):
+        assert_allclose(found[:, k], np.sqrt(2 * k + 1) * polynomial, atol=1e-9)
+    assert_allclose(found[:, 0], np.clip((known - known.mean()) / known.std(), -3, 3), atol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    atom=st.floats(0.02, 0.9),
+    far=st.floats(allow_nan=False, allow_infinity=False),
+)
+def test_the_rank_of_many_values_is_near_and_that_of_an_atom_exact(
+    seed: int, atom: float, far: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    column = np.where(rng.random(3000) < atom, 0.25, rng.normal(size=3000))
+    new = np.sort(np.append(rng.normal(size=200), [0.25, far]))
+    found = bent(column, new, degree=1)[:, 1] / np.sqrt(3)
+    rank = ((column < new[:, None]).mean(axis=1) + (column <= new[:, None]).mean(axis=1)) / 2
+    exact = new == 0.25
+    assert_allclose(found[exact], 2 * rank[exact] - 1, atol=1e-9)
+    # Two known values, but for an atom and its neighbor, are a hundredth of the rows apart.
+    within = (new > column.min()) & (new < column.max())
+    around = [column[column < 0.25].max(), column[column > 0.25].min()]
+    within &= (new <= around[0]) | (new >= around[1])
+    assert np.abs(found - (2 * rank - 1))[within].max() <= 2 * 0.011
+    assert (np.diff(found) >= -1e-12).all()
+    assert np.abs(found).max() <= 1
+
+
+def test_columns_of_few_values_and_words_are_not_bent_and_all_have_half_their_size() -> None:
+    public = pd.DataFrame(
+        {
+            "two": [0.0, 1.0, 1.0, 1.0],
+            "three": [0.0, 1.0, 5.0, 5.0],
+            "word": ["a", "b", "b", "a"],
+            "gaps": [1.0, None, 2.0, 4.0],
+        }
+    )
+    straight, encoder = PublicEncoder().fit(public), PublicEncoder(degree=3).fit(public)
+    assert encoder.feature_names_ == (
+        *("two", "three", "three, curve 1", "three, curve 2", "word=a", "word=b"),
+        *("gaps", "gaps, curve 1", "gaps, curve 2", "gaps is missing"),
+    )
+    found = dict(zip(encoder.feature_names_, encoder.transform(public).T, strict=True))
+    usual = dict(zip(straight.feature_names_, straight.transform(public).T, strict=True))
+    for name, values in usual.items():
+        part = 4 if name in ("two", "three", "gaps") else 2
+        assert_allclose(found[name] * part, values, atol=1e-12)
+
+
+def test_bounds_alone_stand_for_a_uniform_distribution() -> None:
+    schema = Schema.from_dict(
+        {"format": 1, "columns": [{"name": "x", "kind": "numeric", "bounds": [2.0, 6.0]}]}
+    )
+    encoder = PublicEncoder(schema, degree=2).fit(None)
+    t = np.array([-1.0, -0.5, 0.0, 0.3, 1.0])
+    found = 4 * encoder.transform(pd.DataFrame({"x": 4 + 2 * t}))
+    assert_allclose(found[:, 0], found[:, 1], atol=1e-9)  # of a uniform number, both are one line
+    assert_allclose(found[:, 2], np.sqrt(5) * (3 * t**2 - 1) / 2, atol=1e-9)
+
+
+def test_a_file_of_before_there_were_curves_is_read() -> None:
+    encoder = PublicEncoder().fit(PUBLIC)
+    values = encoder.to_dict() | {"format": 1}
+    del values["degree"], values["ranks"]
+    again = PublicEncoder.from_dict(values)
+    assert_array_equal(again.transform(PUBLIC), encoder.transform(PUBLIC))
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ([[1.0, 2.0], [0.5]], "one rank for each"),
+        ([[1.0, float("nan")], [0.2, 0.5]], "finite values"),
+        ([[2.0, 1.0], [0.2, 0.5]], "must increase"),
+        ([[1.0, 2.0], [0.5, 0.2]], "must increase"),
+        ([[1.0, 2.0], [0.5, 1.2]], "must increase"),
+    ],
+)
+def test_damaged_ranks_are_refused(pair: Any, words: str) -> None:
+    values = PublicEncoder(degree=2).fit(PUBLIC).to_dict()
+    with pytest.raises(ValueError, match=words):
+        PublicEncoder.from_dict(values | {"ranks": values["ranks"] | {"age": pair}})
+
+
+def test_a_degree_below_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="degree must be at least 0, got degree=-1"):
+        PublicEncoder(degree=-1).fit(PUBLIC)
+
+
 # --- scikit-learn's manners ---------------------------------------------------------------------
 
 
 def test_it_can_be_cloned_and_fitted_in_one_go() -> None:
     encoder = clone(PublicEncoder(clip=4.0, ignore_extra=True))
-    assert encoder.get_params() == {"schema": None, "clip": 4.0, "ignore_extra": True}
+    asked = {"schema": None, "clip": 4.0, "ignore_extra": True, "degree": 0}
+    assert encoder.get_params() == asked
     assert_array_equal(encoder.fit_transform(PUBLIC), encoder.transform(PUBLIC))
 
 
@@ -326,8 +437,8 @@ def test_text_where_numbers_were_is_named() -> None:
 
 def test_a_file_of_another_format_or_damaged_is_refused() -> None:
     values = PublicEncoder().fit(PUBLIC).to_dict()
-    with pytest.raises(ValueError, match="format 1 is needed, got format=2"):
-        PublicEncoder.from_dict({**values, "format": 2})
+    with pytest.raises(ValueError, match="format 1 or 2 is needed, got format=3"):
+        PublicEncoder.from_dict({**values, "format": 3})
     with pytest.raises(ValueError, match=r"numeric columns are \['age', 'income'\].*damaged"):
         PublicEncoder.from_dict({**values, "scales": {"age": [0, 1, 0]}})
     with pytest.raises(ValueError, match="finite with sd > 0"):

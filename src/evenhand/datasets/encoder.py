@@ -22,8 +22,8 @@ from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 FORMAT = 2
-MOST_KNOTS = 100
-"""Of a rank; a value of more than one public row in a hundred is always one of them."""
+EVENLY = 100
+"""Steps of rank between values that are kept; an atom is a value of more rows than a step has."""
 FEWEST_VALUES = 3
 """With which a column is bent."""
 
@@ -229,12 +229,12 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         numbers = np.where(missing, scale.median, numbers)
         if column.bounds is not None:
             numbers = np.clip(numbers, *column.bounds)
+        if curves := self._n_curves(column):
+            block[:, 1 : 1 + curves] = scale.curves(numbers, curves)
         # Move into the range before subtracting: inf - mean, or 1e308 / sd, would overflow.
         far = self.clip * scale.sd
         numbers = np.clip(numbers, scale.mean - far, scale.mean + far)
         block[:, 0] = np.clip((numbers - scale.mean) / scale.sd, -self.clip, self.clip)
-        if curves := self._n_curves(column):
-            block[:, 1 : 1 + curves] = scale.curves(numbers, curves)
         if self.degree:
             block[:, : 1 + curves] /= 2.0  # and once more with all features
         if column.missing:
@@ -309,6 +309,7 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             degree=values.get("degree", 0),
         )
         positive("clip", made.clip)
+        at_least("degree", made.degree, 0)
         return made._set(schema, scales)
 
     def _require_fitted(self) -> None:
@@ -356,10 +357,13 @@ def _scale_of_rows(column: ColumnSchema, values: Column, *, ranked: bool) -> Sca
 
 
 def _ranks(numbers: FloatArray) -> dict[str, tuple[float, ...]]:
-    """Return at most about a hundred of the values, evenly by rank, and their ranks."""
+    """Return some values, evenly by rank, the atoms and what is beside these, and their ranks."""
     values, counts = np.unique(numbers, return_counts=True)
     until = np.cumsum(counts) / counts.sum()
-    at = np.unique(np.searchsorted(until, np.linspace(0.0, 1.0, MOST_KNOTS + 1) * (1 - 1e-12)))
+    evenly = np.searchsorted(until, np.linspace(0.0, 1.0, EVENLY + 1) * (1 - 1e-12))
+    atoms = np.flatnonzero(counts * EVENLY > counts.sum())
+    at = np.unique(np.concatenate([evenly, atoms - 1, atoms, atoms + 1]))
+    at = at[(at >= 0) & (at < len(values))]
     ranks = until - counts / (2.0 * counts.sum())
     return {"values": tuple(values[at].tolist()), "ranks": tuple(ranks[at].tolist())}
 
@@ -374,7 +378,7 @@ def _scale_of_bounds(column: ColumnSchema, *, ranked: bool) -> Scale:
     middle, knots = (low + high) / 2, {}
     if ranked:
         knots = {
-            "values": tuple(np.linspace(low, high, MOST_KNOTS + 1).tolist()),
-            "ranks": tuple(np.linspace(0.0, 1.0, MOST_KNOTS + 1).tolist()),
+            "values": tuple(np.linspace(low, high, EVENLY + 1).tolist()),
+            "ranks": tuple(np.linspace(0.0, 1.0, EVENLY + 1).tolist()),
         }
     return Scale(mean=middle, sd=(high - low) / math.sqrt(12), median=middle, **knots)
