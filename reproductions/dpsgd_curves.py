@@ -22,8 +22,8 @@ before the first run on them:
 3. on Adult, where 16 units were the default, the mean error of curves minus theirs is not above 0;
 4. over all, the log-loss of curves minus that of the line: the upper end is below 0.
 
-"no" rows stay. After a first run on Adult and COMPAS the ranks beside atoms and far from the mean were
-made exact, because a test asked for it; everything was then run again.
+"no" rows stay. After a first run on Adult and COMPAS the ranks beside atoms and far from the mean
+were made exact, because a test asked for it; everything was then run again.
 """
 
 from __future__ import annotations

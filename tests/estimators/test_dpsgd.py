@@ -11,11 +11,12 @@ from runs import falls_short
 
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
-from evenhand.datasets import Schema
+from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.dpsgd import AimMissed
 from evenhand.estimators.plan import default_steps, network_steps
 from evenhand.learners import DPSGD, GroupPull
+from evenhand.learners.nets.architectures import Dense
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 
 
@@ -300,26 +301,29 @@ def test_steps_follow_public_numbers_alone_and_choices_say_so(parts: Any) -> Non
     d = model.encoder_.n_features_out_
     steps, part = default_steps(600, d, budget.mu)
     assert model.mechanism_.n_steps == steps < 1500
-    (why,) = model.choices_
-    assert why.startswith(f"{steps} steps at rate {4 * part:.3g}: n mu / sqrt(d) for n = 600")
+    _, why = model.choices_
+    assert why.startswith(f"{steps} steps at rate {8 * part:.3g}: n mu / sqrt(d) for n = 600")
     told = fit(parts, DPSGDClassifier(budget, n_records=20, noise=SeededNoise(0)))
-    assert told.mechanism_.n_steps == default_steps(20, d, budget.mu)[0]
-    assert "n = 20 records" in told.choices_[0]
+    d = told.encoder_.n_features_out_  # without curves, for so few
+    steps, part = default_steps(20, d, budget.mu)
+    assert told.mechanism_.n_steps == steps
+    (why,) = told.choices_
+    assert why.startswith(f"{steps} steps at rate {4 * part:.3g}: n mu / sqrt(d) for n = 20")
 
 
 def test_steps_that_are_named_are_kept_and_those_of_a_network_follow_public_numbers(
     parts: Any,
 ) -> None:
     budget = Budget(epsilon=3.0, delta=1e-6)
-    named = fit(parts, DPSGDClassifier(budget, n_steps=7, noise=SeededNoise(0)))
+    named = fit(parts, DPSGDClassifier(budget, n_steps=7, degree=0, noise=SeededNoise(0)))
     assert (named.mechanism_.n_steps, named.choices_) == (7, ())
-    network = DPSGDClassifier(budget, hidden=(2,), batch_size=8, noise=SeededNoise(0))
+    network = DPSGDClassifier(budget, hidden=(2,), degree=0, batch_size=8, noise=SeededNoise(0))
     steps, rate = network_steps(600, budget.mu, 1.0)
     fitted = fit(parts, network)
     assert fitted.mechanism_.n_steps == steps < 1500
     (why,) = fitted.choices_
     assert why.startswith(f"2 hidden units, {steps} steps at rate {rate:.3g} for n = 600 records")
-    slow = fit(parts, DPSGDClassifier(budget, hidden=(2,), n_steps=7, learning_rate=0.1))
+    slow = fit(parts, DPSGDClassifier(budget, hidden=(2,), degree=0, n_steps=7, learning_rate=0.1))
     assert slow.mechanism_.n_steps == 7
     assert slow.choices_[0].startswith("2 hidden units, 7 steps at rate 0.1 for")
     assert "noise moves" in why
@@ -327,26 +331,57 @@ def test_steps_that_are_named_are_kept_and_those_of_a_network_follow_public_numb
 
 
 @pytest.mark.parametrize(
-    ("n_records", "settings", "units"),
+    ("signal", "settings", "degree"),
     [
-        (16_000, {}, 16),
-        (15_999, {}, 0),
-        (16_000, {"hidden": ()}, 0),
-        (16_000, {"hidden": (3,)}, 3),
-        (16_000, {"n_steps": 5}, 0),
-        (16_000, {"learning_rate": 1.0}, 0),
-        (16_000, {"penalty": 0.1}, 0),
+        (81.0, {}, 3),
+        (79.0, {}, 0),
+        (81.0, {"penalty": 0.1}, 3),
+        (81.0, {"degree": 0}, 0),
+        (79.0, {"degree": 2}, 2),
+        (81.0, {"hidden": (3,)}, 3),
     ],
 )
-def test_a_public_number_of_records_chooses_hidden_units(
-    parts: Any, n_records: int, settings: dict[str, Any], units: int
+def test_public_numbers_choose_curves_and_choices_say_so(
+    parts: Any, signal: float, settings: dict[str, Any], degree: int
 ) -> None:
     budget = Budget(epsilon=3.0, delta=1e-6)
+    d = PublicEncoder().fit(parts.X_public).n_features_out_
+    n_records = round(signal * np.sqrt(d) / budget.mu)
     model = DPSGDClassifier(budget, n_records=n_records, batch_size=8, **settings)
     model.fit(parts.X, parts.y, X_public=parts.X_public, sensitive_features=parts.groups)
-    # Two more carry what skips them.
-    assert getattr(model.student_, "hidden_layer_sizes", ()) == ((units + 2,) if units else ())
-    assert model.hidden == settings.get("hidden")
+    assert model.encoder_.degree == degree
+    said = [why for why in model.choices_ if "beside each number" in why]
+    assert len(said) == (degree > 0)
+    if degree:
+        assert said[0].startswith(f"Curves of degree {degree}")
+        # What is encoded is what was trained on, and what is asked about at prediction.
+        width = PublicEncoder(degree=degree).fit(parts.X_public).n_features_out_
+        assert model.student_.n_features_in_ == width > d
+
+
+def test_curves_learn_what_bends_and_are_sure_in_the_right_measure() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 2))
+    chance = 1 / (1 + np.exp(4 * (np.abs(X[:, 0]) - 0.7)))  # high in the middle alone
+    y = (rng.random(12_000) < chance).astype(int)
+    budget = Budget(epsilon=3.0, delta=1e-6)
+    fitted = {}
+    for degree in (0, None):
+        model = DPSGDClassifier(budget, degree=degree)
+        model.fit(X[:8000], y[:8000], X_public=X[8000:9000])
+        fitted[degree] = model.predict_proba(X[9000:])[:, 1]
+    error = {k: ((p > 0.5) != y[9000:]).mean() for k, p in fitted.items()}
+    best = ((chance[9000:] > 0.5) != y[9000:]).mean()
+    # A line can only guess; the noise of 8,000 records moves the bend by little.
+    assert error[0] > best + 0.1
+    assert error[None] < best + 0.05
+
+
+def test_a_degree_is_about_columns(parts: Any, loose: Any) -> None:
+    with pytest.raises(ValueError, match="degree must be at least 0, got degree=-1"):
+        fit(parts, DPSGDClassifier(**loose, degree=-1))
+    with pytest.raises(ValueError, match="degree=2 bends columns of numbers"):
+        fit(parts, DPSGDClassifier(**loose, degree=2, architecture=Dense(hidden=(4,))))
 
 
 def test_multipliers_move_as_far_in_fewer_steps() -> None:

@@ -329,7 +329,16 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             metavar="WIDTH",
             help="Of dpsgd, dp-fermi and pf-ld: width of a hidden layer; repeat the option for "
             "several, 0 for none: logistic regression.",
-            show_default="by the number of records for dpsgd, else none",
+            show_default="none",
+            rich_help_panel=GRADIENTS,
+        ),
+    ] = None
+    degree: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Of dpsgd: degree of the curves that stand beside each number, 0 for none.",
+            show_default="3 where the budget pays for it, else 0",
             rich_help_panel=GRADIENTS,
         ),
     ] = None
@@ -875,7 +884,7 @@ NOT_ALWAYS_READ: Final = {
     **dict.fromkeys(AFTER, "has a place of its own for fairness"),
     "reference": "compares groups in one way of its own",
     **dict.fromkeys(
-        ("hidden", "architecture", "fairness_weight", "at", "pull"), "does not read it"
+        ("hidden", "degree", "architecture", "fairness_weight", "at", "pull"), "does not read it"
     ),
 }
 """Settings that not every method reads, and why one does not."""

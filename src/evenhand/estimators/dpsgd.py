@@ -68,6 +68,7 @@ UNBOUNDED: Final = 20.0
             *PUBLIC_ROWS,
             "group_thresholds",
             "hidden",
+            "degree",
             "architecture",
             "margin",
             "reference",
@@ -189,7 +190,6 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     _: KW_ONLY
     penalty: float | None = None
     n_steps: int | None = None
-    hidden: tuple[int, ...] | None = ()
     degree: int | None = None
 
     def _learn(self, given: FitArguments) -> None:

@@ -167,7 +167,7 @@ class NoisyNetworkClassifier(NoisyGradientClassifier):
     _reads_pictures = True
 
     _: KW_ONLY
-    hidden: tuple[int, ...] | None = ()
+    hidden: tuple[int, ...] = ()
     architecture: Any = None
     learning_rate: float | None = None
     device: str = "cpu"
@@ -177,7 +177,7 @@ class NoisyNetworkClassifier(NoisyGradientClassifier):
         rate, network = self.learning_rate, self.architecture
         linear = not self.hidden and network is None
         return {
-            "hidden": tuple(self.hidden or ()),
+            "hidden": tuple(self.hidden),
             "architecture": architecture_named(network) if isinstance(network, str) else network,
             "device": self.device,
             "clip_norm": self.clip_norm,

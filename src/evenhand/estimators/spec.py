@@ -27,6 +27,7 @@ BY_NAME: Final = (
     "answers",
     "at",
     "hidden",
+    "degree",
     "fairness_weight",
     "pull",
     "answer_margin",

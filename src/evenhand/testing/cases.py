@@ -100,6 +100,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
         "": {},
         "margin": {"fairness": _MARGIN},
         "hidden": {"hidden": (4,)},
+        "curves": {"degree": 2},
         "architecture": {"fairness": _MARGIN, "architecture": Dense(hidden=(4,))},
     },
     "dp-fermi": {
