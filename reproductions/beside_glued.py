@@ -1,7 +1,7 @@
 """Ours beside what users glue together from packages, on a table of your own.
 
     python reproductions/beside_glued.py TABLE.csv --label NAME --sensitive NAME [--save]
-    python reproductions/beside_glued.py all [--kept FILE] [--save]
+    python reproductions/beside_glued.py all [--kept FILE] [--ours-alone] [--save]
 
 Extra ``glued``: Opacus and PyTorch. TABLE is a file, one of the built-in tables named below, or
 "all" for the eight of the goals. The labels and groups of test rows are read here, so run it where
@@ -233,12 +233,20 @@ def volume(points: list[tuple[float, float]]) -> float:
     return float(hypervolume(np.array(points), ("error", "gap")))
 
 
-def measure(tables: dict[str, Dataset], data: str, seed: int, epsilon: float) -> dict[str, Any]:
-    """Return all points of one split at one epsilon."""
+def measure(
+    tables: dict[str, Dataset],
+    saved: list[dict[str, Any]],
+    data: str,
+    seed: int,
+    epsilon: float,
+) -> dict[str, Any]:
+    """Return all points of one split at one epsilon; of the glued sides the saved ones, if any."""
     split = Split(tables[data], seed)
+    before = [row["points"] for row in select(saved, data=data, seed=seed, epsilon=epsilon)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        points: dict[str, Any] = {**ours(split, epsilon), **glued(split, epsilon)}
+        beside = before[0] if before else glued(split, epsilon)
+        points: dict[str, Any] = {**beside, **ours(split, epsilon)}
     return {"data": data, "seed": seed, "epsilon": epsilon, "points": points}
 
 
@@ -350,22 +358,26 @@ def main() -> None:
     parser.add_argument("table", nargs="+", help=f"a file, all, or {', '.join(BUILT_IN)}")
     parser.add_argument("--label")
     parser.add_argument("--sensitive", action="append", default=[])
+    parser.add_argument(
+        "--ours-alone", action="store_true", help="beside the saved points of the glued sides"
+    )
     given = parser.parse_args()
     sources = GOAL_TABLES if given.table == ["all"] else given.table
     tables = dict(table_of(one, given.label, given.sensitive) for one in sources)
     for name, data in tables.items():
         if len(np.unique(np.asarray(data.y))) != 2:
             raise SystemExit(f"{name}: thresholds are for two classes.")
+    path = RESULTS / "beside_glued.json"
+    before = json.loads(path.read_text())["rows"] if path.exists() else []
     runs, seeds = Runs(given.kept), range(given.seeds)
-    runs.complete(partial(measure, tables), seed=seeds, data=tables, epsilon=EPSILONS)
+    saved = before if given.ours_alone else []
+    runs.complete(partial(measure, tables, saved), seed=seeds, data=tables, epsilon=EPSILONS)
     rows = [row for row in runs if row["data"] in tables]
     for name in tables:
         print(*lines_of(name, select(rows, data=name)), sep="\n")
     if set(GOAL_TABLES) <= set(tables):
         print(*goal_lines(rows), sep="\n")
     if given.save:
-        path = RESULTS / "beside_glued.json"
-        before = json.loads(path.read_text())["rows"] if path.exists() else []
         rows.sort(key=lambda row: list(tables).index(row["data"]))
         save([row for row in before if row["data"] not in tables] + rows)
 

@@ -92,8 +92,9 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
     degree : int
         With 1 or more, curves: beside a number with three or more public values stand the Legendre
         polynomials, up to this degree, of its rank among them, so that a linear model can bend.
-        Every feature then has half of its usual size, and a number and its curves a quarter: a
-        descent that clips gradients of records would cut off more of these where rows are longer.
+        Every feature then has half of its usual size, a number a quarter and a curve an eighth:
+        a descent that clips gradients cuts off more of these where rows are longer, and what is
+        small bends only where many records say so.
 
     Attributes
     ----------
@@ -230,7 +231,7 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         if column.bounds is not None:
             numbers = np.clip(numbers, *column.bounds)
         if curves := self._n_curves(column):
-            block[:, 1 : 1 + curves] = scale.curves(numbers, curves)
+            block[:, 1 : 1 + curves] = scale.curves(numbers, curves) / 2.0
         # Move into the range before subtracting: inf - mean, or 1e308 / sd, would overflow.
         far = self.clip * scale.sd
         numbers = np.clip(numbers, scale.mean - far, scale.mean + far)
