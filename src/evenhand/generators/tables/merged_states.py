@@ -70,6 +70,17 @@ class MergedStates:
             for i, table in enumerate(tables)
         ]
 
+    def apart(self, tables: Sequence[FloatArray]) -> list[FloatArray]:
+        """Return tables of all columns, by ranges where merged, by the states within these."""
+        return [
+            table[:, self.ranges[i]] * self.within[i] if i in self.ranges else table
+            for i, table in enumerate(tables)
+        ]
+
+    def at(self, conditions: IntArray) -> MergedStates:
+        """Return the same of these conditions; see ``TreeDistribution.at``."""
+        return replace(self, within={i: w[conditions] for i, w in self.within.items()})
+
     def spread(self, i: int) -> float:
         """How much wider the noise on a range of column i is than on a state, on average."""
         if i not in self.ranges:

@@ -26,6 +26,7 @@ column, makes that half of the noise itself (``TRUST``, set by hand on ACS-Incom
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -157,12 +158,15 @@ class TreeDistribution:
     tree: JunctionTree
     tables: tuple[Table, ...]
 
-    def sample(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
+    def sample(
+        self, conditions: IntArray, rng: np.random.Generator, strata: IntArray | None = None
+    ) -> IntArray:
         """Draw one row of states per condition, shape (n, n_columns).
 
         Each row is of the distribution. Of rows that agree in condition and parents each state has
         as many as its chance says, to within two (stratified as in systematic sampling, Madow 1949,
         in random order), so that tables of the rows vary less than those of rows drawn one by one.
+        Rows of two ``strata`` (n,) are drawn independently of each other.
         """
         up = _Upward.of(self.tree, self.tables)
         drawn = np.zeros((len(conditions), len(self.tree.order)), dtype=np.int64)
@@ -172,8 +176,27 @@ class TreeDistribution:
             for i in self.tree.order:
                 above = tuple(drawn[rows, parent] for parent in self.tree.parents[i])
                 at = np.ravel_multi_index((c, *above), up.given[i].shape[:-1])
-                drawn[rows, i] = _draw(up.given[i][(c, *above)], _spread(at, rng))
+                if strata is not None:
+                    at = at * (int(strata.max(initial=0)) + 1) + strata[rows]
+                drawn[rows, i] = draw_states(up.given[i][(c, *above)], spread(at, rng))
         return drawn
+
+    def at(self, conditions: IntArray) -> TreeDistribution:
+        """Return the distribution with these conditions of it, some perhaps repeated, as its own.
+
+        So each may be ``given`` an event of its own.
+        """
+        return replace(
+            self, tables=tuple(replace(t, parts=t.parts[conditions]) for t in self.tables)
+        )
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of all columns with their parents, under one condition."""
+        sizes = [table.values.shape[1] for table in self.tables[: len(self.tree.order)]]
+        return sum(
+            sizes[i] * math.prod(sizes[j] for j in some) for i, some in enumerate(self.tree.parents)
+        )
 
     def given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[TreeDistribution, FloatArray]:
         """Return the distribution given an event, and the event's probability by condition.
@@ -186,7 +209,9 @@ class TreeDistribution:
         tables = list(self.tables)
         with np.errstate(divide="ignore"):
             for i, likelihood in likelihoods.items():
-                tables[i] = replace(tables[i], values=tables[i].values + np.log(likelihood))
+                own, each = tables[i], np.arange(len(tables[i].parts))
+                values = own.values[own.parts] + np.log(likelihood)
+                tables[i] = replace(own, parts=each, values=values)
         before, after = (_Upward.of(self.tree, some).log_z for some in (self.tables, tables))
         return replace(self, tables=tuple(tables)), np.exp(after - before)
 
@@ -331,7 +356,7 @@ def _summed(values: FloatArray, axes: tuple[int, ...], columns: tuple[int, ...])
     return summed.transpose(0, *(left.index(a) + 1 for a in columns))
 
 
-def _spread(groups: IntArray, rng: np.random.Generator) -> FloatArray:
+def spread(groups: IntArray, rng: np.random.Generator) -> FloatArray:
     """Return a number in [0, 1) per row, spread evenly over the rows of a group, in random order.
 
     Of a group of k rows each has one of the k equal parts of [0, 1), and is uniform within it.
@@ -344,7 +369,7 @@ def _spread(groups: IntArray, rng: np.random.Generator) -> FloatArray:
     return out
 
 
-def _draw(probabilities: FloatArray, u: FloatArray) -> IntArray:
+def draw_states(probabilities: FloatArray, u: FloatArray) -> IntArray:
     """Return the column of each row in which its ``u`` in [0, 1) lies; rows sum to 1."""
     cumulated = np.cumsum(probabilities, axis=1)
     below = (cumulated <= (u * cumulated[:, -1])[:, None]).sum(axis=1)
