@@ -21,7 +21,7 @@ from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import GENERATORS, names_of, register
 from evenhand.generators.synthesizer import Synthesizer
-from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
+from evenhand.generators.tables.evaluation import evaluate_rows
 from evenhand.generators.tables.linked_tables import (
     NUMBER,
     PERSONS,
@@ -35,6 +35,7 @@ from evenhand.generators.tables.marginal import MarginalSynthesizer
 from evenhand.generators.tables.person_levels import ALIKE, ALIKE_SHARE, PersonLevels
 from evenhand.generators.tables.records import as_roles
 from evenhand.generators.tables.synthesizer import TableSynthesizer
+from evenhand.generators.tables.visits_evaluation import TwoTableEvaluation
 from evenhand.privacy import Budget, Guarantee
 from evenhand.privacy.ledger_store import Store
 from evenhand.privacy.noise import Noise
@@ -253,10 +254,6 @@ class TwoTableSynthesizer(Synthesizer):
         drawn[self.codec_.key] = persons[self.codec_.key].array.take(lines)
         return persons, drawn
 
-    def sample_learnt(self, n: int, *, random_state: RandomState = None) -> pd.DataFrame:
-        """Draw persons as a report shows them; see ``TableSynthesizer.sample_learnt``."""
-        return self.persons_.sample_learnt(n, random_state=random_state)
-
     def joined(
         self, persons: pd.DataFrame, visits: pd.DataFrame
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -389,13 +386,20 @@ class TwoTableSynthesizer(Synthesizer):
             self.levels_ = PersonLevels.of(arrays["sharpness"], self.visits_)
         self._share_claim()
 
-    def _evaluate(self, synthetic: Any, test: Any, **options: Any) -> TableEvaluation:
+    def _evaluate(self, synthetic: Any, test: Any, **options: Any) -> TwoTableEvaluation:
         """Measure the persons with the number of their visits, given as (persons, visits)."""
         train = options.pop("train", None)
         if train is not None:
             options["train"] = self.joined(*train)[0]
-        first, real = self.joined(*synthetic)[0], self.joined(*test)[0]
-        return evaluate_rows(self.persons_, first, real, **options)
+        first, real = self.joined(*synthetic)[0], self.joined(*test)
+        plain = self.sample(len(test[0]), balance=(), random_state=options.get("random_state", 0))
+        return TwoTableEvaluation.of(
+            evaluate_rows(self.persons_, first, real[0], **options),
+            real[1].set_axis(test[1][self.codec_.key]),
+            self.joined(*plain)[1].set_axis(plain[1][self.codec_.key]),
+            n_persons=len(test[0]),
+            schema=self.codec_.visits.schema,
+        )
 
 
 def _learner(given: Any) -> TableSynthesizer:
