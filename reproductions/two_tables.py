@@ -41,6 +41,7 @@ from evenhand.datasets.sources import read_frame
 from evenhand.generators.tables.fidelity import fidelity
 from evenhand.generators.tables.linked_tables import NUMBER
 from evenhand.generators.tables.two_tables import TwoTableSynthesizer
+from evenhand.generators.tables.visits_evaluation import between_persons
 
 EPSILONS, MOST = (1.0, 3.0, 10.0), 5
 CONDITIONS = ["work", "gender"]
@@ -84,13 +85,6 @@ def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
     return persons[["id", *PERSONS.names]], frame[["id", *VISITS.names]]
 
 
-def alike(visits: pd.DataFrame, column: str) -> float:
-    """Share of the variance of a column between persons: 1 less that within, by its estimate."""
-    by = visits.groupby("id")[column]
-    within = ((visits[column] - by.transform("mean")) ** 2).sum() / (len(visits) - by.ngroups)
-    return float(1.0 - within / visits[column].var())
-
-
 def measure(epsilon: float, seed: int) -> dict[str, float]:
     """Fit once, draw, and compare."""
     began = time.process_time()
@@ -127,8 +121,8 @@ def measure(epsilon: float, seed: int) -> dict[str, float]:
         "visit_pairs": scores[1].pair_score,
         "number": float(apart.max()),
         "doctors": float((doctors[0] - doctors[1]).abs().max()),
-        "alike": alike(drawn[1], "hhninc"),
-        "same_doctors": alike(drawn[1], "docvis"),
+        "alike": between_persons(drawn[1]["hhninc"], drawn[1]["id"]),
+        "same_doctors": between_persons(drawn[1]["docvis"], drawn[1]["id"]),
         "age": float(new[0]["age"].corr(new[0][NUMBER])),
         "seconds": seconds,
     }
@@ -140,8 +134,9 @@ def real_row() -> dict[str, float]:
     number = visits["id"].value_counts().reindex(persons["id"]).to_numpy()
     age = float(np.corrcoef(persons["age"], number)[0, 1])
     doctors = float(visits["docvis"].mean())
-    between = {"alike": alike(visits, "hhninc"), "same_doctors": alike(visits, "docvis")}
-    return {**between, "age": age, "mean_doctors": doctors}
+    between = [between_persons(visits[name], visits["id"]) for name in ("hhninc", "docvis")]
+    shares = dict(zip(("alike", "same_doctors"), between, strict=True))
+    return {**shares, "age": age, "mean_doctors": doctors}
 
 
 def rows_of(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -113,7 +113,17 @@ BAD = {
         "--test-visits is about two tables",
     ),
     "test visits of nobody": (
-        (*TWO, "--drop", "note", "--test", "people.csv", "--test-visits", "visits.csv"),
+        (
+            *TWO,
+            "--drop",
+            "note",
+            "--test",
+            "people.csv",
+            "--test-visits",
+            "visits.csv",
+            "--save",
+            "made",
+        ),  # nothing is learnt, or a folder would be there
         "key 'person' of the visits names nobody of the persons in row",
     ),
     "test visits without a column": (

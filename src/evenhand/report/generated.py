@@ -122,7 +122,7 @@ class GeneratorReport(Report):
             What to say about the data; printed as it is.
         measured : TableEvaluation or ImageEvaluation, optional
             What ``evaluate`` measured on real records.
-        test : DataFrame, two of them, or ImageData, optional
+        test : DataFrame, persons and visits, or ImageData, optional
             Real records that are shown beside the synthetic ones: they are then published.
         membership : Membership, optional
             What attacks found: the page is then for the curator alone.
