@@ -214,8 +214,10 @@ def test_visits_are_as_alike_as_normal_scores_and_categories_of_that_correlation
     p = np.array([0.5, 0.3, 0.2])
     assert column(p, False).alike(r) == pytest.approx(r**2 + (1 - r**2) * (p**2).sum())
     for one in (fine, column(p, False), column([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]], True)):
-        assert one.sharpness(one.alike(r)) == pytest.approx(r, abs=2e-3)
-    assert column(p, False).sharpness(1.1) == 1.0
+        assert one.sharpness(one.alike(r), -1.0) == pytest.approx(r, abs=2e-3)
+    assert column(p, False).sharpness(1.1, 0.0) == 1.0
+    assert column(p, False).sharpness((p**2).sum() + 0.1, 0.11) == 0.0
+    assert column(np.full(20_000, 1 / 20_000), False).sharpness(1.0, 0.0) == 0.0  # too many
 
 
 SIZES = (3, 2, 3)
@@ -253,7 +255,7 @@ def test_levels_leave_the_distribution_of_a_visit_as_it_is(seed: int, r: float) 
     events = np.array(list(product(range(3), range(3))))
     for c in range(2):
         here = np.full(len(events), c)
-        visit, chance = tree.at(here).given(levels.likelihoods(events))
+        visit, chance = tree.given(levels.likelihoods(events), here)
         exact = looks[0][STATES[:, 0]][:, events[:, 0]] * looks[2][STATES[:, 2]][:, events[:, 1]]
         np.testing.assert_allclose(chance, before[c] @ exact, rtol=1e-9)
         np.testing.assert_allclose(chance @ chances_of(visit), before[c], rtol=1e-9)

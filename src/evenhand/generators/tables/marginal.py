@@ -314,15 +314,17 @@ class MarginalSynthesizer(TableSynthesizer):
         strata : ndarray of int64, shape (n,)
             See ``TreeDistribution.sample``.
         """
-        drawn = np.zeros((len(at), len(self.distribution_.tree.order)), dtype=np.int64)
-        step = max(1, _CELLS // self.distribution_.n_cells)
+        tree, tables = self.distribution_.tree, self.distribution_.tables
+        sizes = [table.values.shape[1] for table in tables[: len(tree.order)]]
+        cells = sum(math.prod(sizes[j] for j in (i, *some)) for i, some in enumerate(tree.parents))
+        drawn = np.zeros((len(at), len(sizes)), dtype=np.int64)
+        step = max(1, _CELLS // cells)
         for start in range(0, len(conditions), step):
-            some = slice(start, start + step)
+            here = slice(start, start + step)
             rows = np.flatnonzero((at >= start) & (at < start + step))
-            merged, by_range = self.merged_.at(conditions[some]).given(
-                {i: likelihood[some] for i, likelihood in likelihoods.items()}
-            )
-            held, _ = self.distribution_.at(conditions[some]).given(by_range)
+            own = {i: likelihood[here] for i, likelihood in likelihoods.items()}
+            merged, by_range = self.merged_.given(own, conditions[here])
+            held, _ = self.distribution_.given(by_range, conditions[here])
             states = held.sample(at[rows] - start, rng, strata[rows])
             drawn[rows] = merged.drawn(states, at[rows] - start, rng)
         return drawn

@@ -19,13 +19,13 @@ from typing import Final, Self
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from evenhand.generators.aggregators import FeatureSums
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.marginal import MarginalSynthesizer
+from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import draw_states, spread
 from evenhand.typing import FloatArray, IntArray
 
@@ -61,18 +61,21 @@ class PersonLevels:
     looks: Mapping[int, FloatArray]
 
     @classmethod
-    def of(cls, sharpness: FloatArray, visits: MarginalSynthesizer) -> Self:
+    def of(cls, sharpness: FloatArray, visits: TableSynthesizer) -> Self:
         """Make the looks from how sharp they are, by what was learnt of the visits."""
-        columns = _columns(visits)
-        sharp = np.flatnonzero(sharpness).tolist()
-        looks = {i: columns[i].look(float(sharpness[i])) for i in sharp}
-        return cls(sharpness=sharpness, looks=looks)
+        each = enumerate(zip(_columns(visits), sharpness.tolist(), strict=False))
+        return cls(sharpness=sharpness, looks={i: of.look(r) for i, (of, r) in each if r})
 
     @classmethod
-    def released(cls, data: EncodedTable, visits: MarginalSynthesizer, plan: BudgetPlan) -> Self:
-        """Release how alike visits are; columns where that is no accident have levels."""
+    def released(cls, data: EncodedTable, visits: TableSynthesizer, plan: BudgetPlan) -> Self:
+        """Release how alike visits are; columns where that is no accident have levels.
+
+        Of a method that cannot draw a visit given levels nothing is released.
+        """
         columns = _columns(visits)
         n = len(columns)
+        if not n:
+            return cls(sharpness=np.zeros(0), looks={})
         sums = FeatureSums(n_features=n, n_conditions=1)
         phi = pairs_of(data, [column.scores for column in columns]) / math.sqrt(n)
         noisy = plan.release(sums, sums.total(phi, np.zeros(len(phi), dtype=np.int64)), ALIKE)
@@ -80,11 +83,8 @@ class PersonLevels:
         alike = noisy.values[:-1] * math.sqrt(n) / persons
         # Beside the noise the draw of persons: half is the most that a number in [0, 1] deviates.
         least = _SURE * math.hypot(noisy.sigma * math.sqrt(n), math.sqrt(persons) / 2) / persons
-        sharpness = [
-            column.sharpness(found) if found > column.alike(0.0) + least else 0.0
-            for column, found in zip(columns, alike.tolist(), strict=True)
-        ]
-        return cls.of(np.array(sharpness), visits)
+        each = zip(columns, alike.tolist(), strict=True)
+        return cls.of(np.array([column.sharpness(found, least) for column, found in each]), visits)
 
     def drawn(self, usual: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw levels from the states of typical visits, (n, n_features): of each with levels."""
@@ -121,7 +121,9 @@ def pairs_of(data: EncodedTable, scores: Sequence[FloatArray | None]) -> FloatAr
     return out[n > 1]
 
 
-def _columns(visits: MarginalSynthesizer) -> list[_Column]:
+def _columns(visits: TableSynthesizer) -> list[_Column]:
+    if not isinstance(visits, MarginalSynthesizer):
+        return []
     codec, shares = visits.codec_, np.array(visits.shares_, dtype=np.float64)
     return [
         _Column(chances=chances, shares=shares, ordered=codec[name].bins is not None)
@@ -159,18 +161,19 @@ class _Column:
 
     def alike(self, r: float) -> float:
         """Return how alike two visits of one person are in the mean, if a look is as sharp as r."""
-        joint, scores = self.chances[:, :, None] * self.look(r), self.scores
-        level = np.maximum(joint.sum(axis=1), 1e-300)
+        p, scores = self.chances, self.scores
         if scores is None:
-            both = (joint**2).sum(axis=1)
+            any_of = (1.0 - r) * (self.shares @ p)
+            level = r * p + any_of
+            both = (any_of**2) * (p**2).sum(axis=1, keepdims=True) + p**2 * r * (r + 2.0 * any_of)
         else:
-            both = np.einsum("s,csl->cl", scores, joint) ** 2
-        return float(self.shares @ (both / level).sum(axis=1))
+            look = self.look(r)
+            level, both = p @ look, ((scores * p) @ look) ** 2
+        return float(self.shares @ (both / np.maximum(level, 1e-300)).sum(axis=1))
 
-    def sharpness(self, alike: float) -> float:
-        """Return the r by which visits are as alike as that; 0 for columns of too many states."""
-        if self.chances.shape[1] > MOST_STATES:
+    def sharpness(self, alike: float, least: float) -> float:
+        """Return the r by which visits are as alike as that, if it is above none by ``least``."""
+        if self.chances.shape[1] > MOST_STATES or alike <= self.alike(0.0) + least:
             return 0.0
-        if alike >= self.alike(1.0):
-            return 1.0
-        return float(brentq(lambda r: self.alike(r) - alike, 0.0, 1.0, xtol=1e-4))
+        r = np.linspace(0.0, 1.0, 101)
+        return float(np.interp(alike, [self.alike(float(one)) for one in r], r))

@@ -26,7 +26,6 @@ column, makes that half of the noise itself (``TRUST``, set by hand on ACS-Incom
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -181,38 +180,27 @@ class TreeDistribution:
                 drawn[rows, i] = draw_states(up.given[i][(c, *above)], spread(at, rng))
         return drawn
 
-    def at(self, conditions: IntArray) -> TreeDistribution:
-        """Return the distribution with these conditions of it, some perhaps repeated, as its own.
-
-        So each may be ``given`` an event of its own.
-        """
-        return replace(
-            self, tables=tuple(replace(t, parts=t.parts[conditions]) for t in self.tables)
-        )
-
-    @property
-    def n_cells(self) -> int:
-        """Cells of all columns with their parents, under one condition."""
-        sizes = [table.values.shape[1] for table in self.tables[: len(self.tree.order)]]
-        return sum(
-            sizes[i] * math.prod(sizes[j] for j in some) for i, some in enumerate(self.tree.parents)
-        )
-
-    def given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[TreeDistribution, FloatArray]:
+    def given(
+        self, likelihoods: Mapping[int, FloatArray], conditions: IntArray | None = None
+    ) -> tuple[TreeDistribution, FloatArray]:
         """Return the distribution given an event, and the event's probability by condition.
 
         Parameters
         ----------
         likelihoods : mapping of int to ndarray, shape (states,) or (n_conditions, states)
             Of columns: the event's probability in each state, independent of all other columns.
+        conditions : ndarray of int64, optional
+            Those that the distribution has then, in the place of all: each with its own event.
         """
-        tables = list(self.tables)
+        whole = self.tables
+        if conditions is not None:
+            whole = tuple(replace(table, parts=table.parts[conditions]) for table in whole)
+        tables = list(whole)
         with np.errstate(divide="ignore"):
             for i, likelihood in likelihoods.items():
-                own, each = tables[i], np.arange(len(tables[i].parts))
-                values = own.values[own.parts] + np.log(likelihood)
-                tables[i] = replace(own, parts=each, values=values)
-        before, after = (_Upward.of(self.tree, some).log_z for some in (self.tables, tables))
+                values = tables[i].values[tables[i].parts] + np.log(likelihood)
+                tables[i] = replace(tables[i], parts=np.arange(len(values)), values=values)
+        before, after = (_Upward.of(self.tree, some).log_z for some in (whole, tables))
         return replace(self, tables=tuple(tables)), np.exp(after - before)
 
     def expected(self, weights: FloatArray) -> list[FloatArray]:

@@ -274,12 +274,12 @@ class TwoTableSynthesizer(Synthesizer):
 
     def _visits_of(self, condition: IntArray, whose: IntArray, rng: np.random.Generator) -> Any:
         """Draw the states of visits of persons, ``whose`` ascending, given the persons' levels."""
-        learnt = self.visits_
-        if not isinstance(learnt, MarginalSynthesizer) or not self.levels_.looks:
+        if not self.levels_.looks:
             return self._draw(condition[whose], rng)
+        learnt: Any = self.visits_
         levels = self.levels_.drawn(self._draw(condition, rng), rng)
-        events = np.column_stack([condition, levels])
-        events, at = np.unique(events, axis=0, return_inverse=True)
+        both = np.column_stack([condition, levels])
+        events, at = np.unique(both, axis=0, return_inverse=True)
         # No two visits of one person share a stratum: spread evenly, they would differ.
         rank = np.arange(len(whose)) - np.searchsorted(whose, whose)
         likelihoods = self.levels_.likelihoods(events[:, 1:])
@@ -317,8 +317,7 @@ class TwoTableSynthesizer(Synthesizer):
     ) -> None:
         for name, table in self._begin().items():
             table._learn(data[name], plan.part(name), rng.spawn(1)[0], progress)
-        if isinstance(self.visits_, MarginalSynthesizer):
-            self.levels_ = PersonLevels.released(data[VISITS], self.visits_, plan.part(VISITS))
+        self.levels_ = PersonLevels.released(data[VISITS], self.visits_, plan.part(VISITS))
         self.counts_, self.counts_sigma_ = self.persons_.counts_, self.persons_.counts_sigma_
         name, worse = min(self._tables().items(), key=lambda item: item[1].snr_.value)
         self.snr_ = SignalToNoise(value=worse.snr_.value, formula=name + worse.snr_.formula)
@@ -343,11 +342,9 @@ class TwoTableSynthesizer(Synthesizer):
 
     def _remarks(self) -> tuple[str, ...]:
         said = [name + one for name, of in self._tables().items() for one in of._remarks()]
-        if isinstance(self.visits_, MarginalSynthesizer):
-            names, sharp = self.codec_.visits.features, self.levels_.sharpness
-            named = [f"{name!r} ({r * r:.2f})" for name, r in zip(names, sharp, strict=True) if r]
-            said.append(f"{VISITS}alike in one person are {', '.join(named) or 'no columns'}")
-        return tuple(said)
+        each = zip(self.codec_.visits.features, self.levels_.sharpness, strict=False)
+        named = ", ".join(f"{name!r} ({r * r:.2f})" for name, r in each if r)
+        return (*said, f"{VISITS}alike in one person are {named or 'no columns'}")
 
     def _thin(self) -> list[str]:
         known, unseen = self.visits_.conditions_, np.array(self.visits_.unseen_, dtype=np.int64)
@@ -363,9 +360,11 @@ class TwoTableSynthesizer(Synthesizer):
         ]
 
     def _arrays(self) -> dict[str, Array]:
-        visits = {"counts": self.visits_.counts_, "sigma": np.array([self.visits_.counts_sigma_])}
-        if isinstance(self.visits_, MarginalSynthesizer):
-            visits["sharpness"] = self.levels_.sharpness
+        visits = {
+            "counts": self.visits_.counts_,
+            "sigma": np.array([self.visits_.counts_sigma_]),
+            "sharpness": self.levels_.sharpness,
+        }
         learnt = {
             name + key: array
             for name, table in self._tables().items()
@@ -382,8 +381,7 @@ class TwoTableSynthesizer(Synthesizer):
         self.visits_.counts_sigma_ = float(arrays["sigma"][0])
         for name, table in tables.items():
             table._restore(under(arrays, name))
-        if isinstance(self.visits_, MarginalSynthesizer):
-            self.levels_ = PersonLevels.of(arrays["sharpness"], self.visits_)
+        self.levels_ = PersonLevels.of(arrays["sharpness"], self.visits_)
         self._share_claim()
 
     def _evaluate(self, synthetic: Any, test: Any, **options: Any) -> TwoTableEvaluation:
