@@ -20,6 +20,7 @@ from scipy import stats
 from evenhand.datasets import Schema
 from evenhand.generators import MeanEmbeddingSynthesizer, load
 from evenhand.generators.aggregators import FeatureSums
+from evenhand.generators.tables import marginal, person_levels, tree_distribution
 from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.linked_tables import VISITS
 from evenhand.generators.tables.marginal import MarginalSynthesizer
@@ -303,6 +304,14 @@ def test_drawn_visits_of_one_person_are_as_alike_as_was_learnt() -> None:
     lost.__dict__ |= made.__dict__ | {"levels_": replace(made.levels_, looks={})}
     without = deviations(made, *lost.sample(6000, balance=(), random_state=1))
     assert (without[[PAIN, WARD, CODE]] > quantile()).all()  # the test would see it
+
+
+def test_visits_that_are_drawn_in_many_blocks_are_as_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginal, "_CELLS", 200_000)
+    monkeypatch.setattr(person_levels, "BLOCK", 700)
+    monkeypatch.setattr(tree_distribution, "BLOCK", 900)
+    drawn = fitted().sample(3000, balance=(), random_state=3)
+    assert (deviations(fitted(), *drawn) < quantile()).all()
 
 
 def test_visits_are_distributed_by_label_and_group_as_they_are_without_levels() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, Final
@@ -296,7 +296,7 @@ class MarginalSynthesizer(TableSynthesizer):
     def states_given(
         self,
         conditions: IntArray,
-        likelihoods: Mapping[int, FloatArray],
+        likelihoods: Callable[[slice], Mapping[int, FloatArray]],
         at: IntArray,
         strata: IntArray,
         rng: np.random.Generator,
@@ -307,8 +307,9 @@ class MarginalSynthesizer(TableSynthesizer):
         ----------
         conditions : ndarray of int64, shape (n_events,)
             Combination of label and group that goes with each event.
-        likelihoods : mapping of int to ndarray, shape (n_events, states of the feature)
-            Probability of each event in each state; those of features are independent.
+        likelihoods : callable
+            Returns of a stretch of the events, by feature, the probability of each event in each
+            state, shape (events, states); those of features are independent.
         at : ndarray of int64, shape (n,)
             Which event a row is given.
         strata : ndarray of int64, shape (n,)
@@ -317,12 +318,13 @@ class MarginalSynthesizer(TableSynthesizer):
         tree, tables = self.distribution_.tree, self.distribution_.tables
         sizes = [table.values.shape[1] for table in tables[: len(tree.order)]]
         cells = sum(math.prod(sizes[j] for j in (i, *some)) for i, some in enumerate(tree.parents))
+        cells += sum(map(len, self.merged_.ranges.values()))
         drawn = np.zeros((len(at), len(sizes)), dtype=np.int64)
         step = max(1, _CELLS // cells)
         for start in range(0, len(conditions), step):
             here = slice(start, start + step)
             rows = np.flatnonzero((at >= start) & (at < start + step))
-            own = {i: likelihood[here] for i, likelihood in likelihoods.items()}
+            own = likelihoods(here)
             merged, by_range = self.merged_.given(own, conditions[here])
             held, _ = self.distribution_.given(by_range, conditions[here])
             states = held.sample(at[rows] - start, rng, strata[rows])

@@ -26,7 +26,7 @@ from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.marginal import MarginalSynthesizer
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.generators.tables.tree_distribution import draw_states, spread
+from evenhand.generators.tables.tree_distribution import BLOCK, draw_states, spread
 from evenhand.typing import FloatArray, IntArray
 
 ALIKE: Final = "how alike two visits of one person are"
@@ -88,8 +88,13 @@ class PersonLevels:
 
     def drawn(self, usual: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw levels from the states of typical visits, (n, n_features): of each with levels."""
-        levels = [draw_states(q[usual[:, i]], spread(usual[:, i], rng)) for i, q in self._each]
-        return np.stack(levels, axis=1)
+        levels = np.zeros((len(usual), len(self.looks)), dtype=np.int64)
+        for at, (i, q) in enumerate(self._each):
+            u = spread(usual[:, i], rng)
+            for start in range(0, len(usual), BLOCK):
+                rows = slice(start, start + BLOCK)
+                levels[rows, at] = draw_states(q[usual[rows, i]], u[rows])
+        return levels
 
     def likelihoods(self, levels: IntArray) -> dict[int, FloatArray]:
         """Return how likely these levels are in each state, as ``states_given`` takes it."""

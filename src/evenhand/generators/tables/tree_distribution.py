@@ -40,7 +40,7 @@ TRUST: Final = 0.5
 MOST_CELLS: Final = 1_000_000
 """Cells of all cliques of more than two columns together, over all conditions: a second's fit."""
 
-_BLOCK = 50_000  # rows that are drawn at once
+BLOCK = 50_000  # rows that are drawn at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +169,8 @@ class TreeDistribution:
         """
         up = _Upward.of(self.tree, self.tables)
         drawn = np.zeros((len(conditions), len(self.tree.order)), dtype=np.int64)
-        for start in range(0, len(conditions), _BLOCK):
-            rows = slice(start, start + _BLOCK)
+        for start in range(0, len(conditions), BLOCK):
+            rows = slice(start, start + BLOCK)
             c = conditions[rows]
             for i in self.tree.order:
                 above = tuple(drawn[rows, parent] for parent in self.tree.parents[i])

@@ -40,7 +40,7 @@ from evenhand.privacy import Budget, Guarantee
 from evenhand.privacy.ledger_store import Store
 from evenhand.privacy.noise import Noise
 from evenhand.teachers.partition import chosen_records
-from evenhand.typing import Array, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 
 @register
@@ -282,7 +282,10 @@ class TwoTableSynthesizer(Synthesizer):
         events, at = np.unique(both, axis=0, return_inverse=True)
         # No two visits of one person share a stratum: spread evenly, they would differ.
         rank = np.arange(len(whose)) - np.searchsorted(whose, whose)
-        likelihoods = self.levels_.likelihoods(events[:, 1:])
+
+        def likelihoods(here: slice) -> Mapping[int, FloatArray]:
+            return self.levels_.likelihoods(events[here, 1:])
+
         return learnt.states_given(events[:, 0], likelihoods, at.reshape(-1)[whose], rank, rng)
 
     def _tables(self) -> dict[str, TableSynthesizer]:
