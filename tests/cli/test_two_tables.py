@@ -128,7 +128,7 @@ BAD = {
     ),
     "test visits without a column": (
         (*TWO, "--drop", "note", "--test", "people.csv", "--test-visits", "private.csv"),
-        "no column 'minutes'",
+        "no column 'line'",
     ),
     "an attack on two tables": (
         (*TWO, "--curators-report", "mine.html"),

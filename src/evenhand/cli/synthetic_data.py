@@ -313,7 +313,7 @@ def read_rows(
     if columns is None:
         table.require(drop, "which --drop names")
         return table.frame.drop(columns=list(drop))
-    table.require(columns, "which the private table names")
+    table.require(sorted(columns), "which the private table names")
     return table.frame[[column for column in table if column in columns]]
 
 
