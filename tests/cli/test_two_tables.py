@@ -29,6 +29,8 @@ def clinic(town: Path) -> Path:
     calls["minutes"] = rng.integers(1, 30, len(calls))
     calls["line"] = rng.choice(["phone", "desk"], len(calls))
     calls.assign(note="x").to_csv("visits.csv", index=False)
+    people[:100].to_csv("people.csv", index=False)
+    calls[calls["person"].isin(people["person"][:100])].to_csv("calls.csv", index=False)
     return town
 
 
@@ -83,10 +85,55 @@ def test_json_names_both_files_and_schemas_are_read_for_each(run: Run) -> None:
     assert visits["person"].str.fullmatch(r"P-\d{5}").all()
 
 
+@pytest.mark.usefixtures("clinic")
+def test_persons_who_were_held_out_are_measured_with_their_visits(run: Run) -> None:
+    held = ("--drop", "note", "--test", "people.csv", "--test-visits", "calls.csv")
+    done = " ".join(run(*TWO, *held).stdout.split())
+    assert "visits, fidelity of columns" in done
+    n = len(pd.read_csv("calls.csv"))
+    assert f"(real {n / 100:.3f})" in done
+    told = json.loads(run(*TWO, *held, "--json", "--overwrite").stdout)["measured"]
+    assert told["covered"] is False
+    assert told["n_test"] == 100
+    assert told["n_visits"][0] == n / 100
+    assert [c["name"] for c in told["visits"]["columns"]] == ["minutes", "line", "loan", "sex"]
+    assert list(told["between_persons"]) == ["minutes"]
+    page = Path("made.html").read_text(encoding="utf-8")
+    assert "Share of the visits by value" in page
+    assert page.count("Not covered by the guarantee. These numbers") == 4
+
+
 BAD = {
     "no key": ((*ASKED, "--visits", "visits.csv"), "--visits needs --key"),
     "no visits": ((*ASKED, "--key", "person"), "--key is about two tables"),
-    "test rows": ((*TWO, "--test", "test.csv"), "--test is about one table"),
+    "test rows alone": ((*TWO, "--test", "test.csv"), "--test and --test-visits go together"),
+    "test visits alone": ((*TWO, "--test-visits", "visits.csv"), "--test-visits go together"),
+    "test visits of one table": (
+        (*ASKED, "--test-visits", "visits.csv"),
+        "--test-visits is about two tables",
+    ),
+    "test visits of nobody": (
+        (
+            *TWO,
+            "--drop",
+            "note",
+            "--test",
+            "people.csv",
+            "--test-visits",
+            "visits.csv",
+            "--save",
+            "made",
+        ),  # nothing is learnt, or a folder would be there
+        "key 'person' of the visits names nobody of the persons in row",
+    ),
+    "test visits without a column": (
+        (*TWO, "--drop", "note", "--test", "people.csv", "--test-visits", "private.csv"),
+        "no column 'line'",
+    ),
+    "an attack on two tables": (
+        (*TWO, "--curators-report", "mine.html"),
+        "--curators-report is about one table",
+    ),
     "a unit": ((*TWO, "--unit", "person"), "--unit is about one table"),
     "rows of a unit": ((*TWO, "--per-unit", "2"), "--most says how many visits"),
     "a typo": ((*TWO[:-3], "persn", "--most", "3"), "Did you mean 'person'"),

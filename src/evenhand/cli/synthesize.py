@@ -52,6 +52,7 @@ def _data_of(given: SynthesizeOptions) -> SyntheticData:
         ("--key", given.key),
         ("--carry", given.carry),
         ("--visits-schema", given.visits_schema),
+        ("--test-visits", given.test_visits),
         ("--visits-out", given.visits_out),
     ):
         if value:

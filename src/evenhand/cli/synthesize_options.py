@@ -175,6 +175,15 @@ class SynthesizeOptions(ReadsPrivate):
             metavar="FILE", help="As --schema, of the second table.", rich_help_panel=_TWO
         ),
     ] = None
+    test_visits: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Visits of the persons of --test: drawn visits are compared with them, and how "
+            "alike those of one person are. The guarantee does not cover these numbers.",
+            rich_help_panel=_TWO,
+        ),
+    ] = None
     visits_out: Annotated[
         Path | None,
         typer.Option(

@@ -172,7 +172,7 @@ class Tables(SyntheticData):
         together(partial(Pattern(str(c.pattern)).require_room, given.rows, c.name) for c in made)
         stream = stream_of(given.private, None, None)
         if stream is None:
-            frame = _read_table(given.private, given.drop or ())
+            frame = read_rows(given.private, given.drop or ())
             self.private = self._parsed(frame, given.private)
         else:
             self.private = replace(stream, drop=given.drop or ())
@@ -181,7 +181,7 @@ class Tables(SyntheticData):
         learnt = columns - {given.unit} - {column.name for column in made}
         self.where = dict(_asked(text, learnt) for text in given.where or ())
         if given.test is not None:
-            self.test = self._parsed(_read_table(given.test, columns=learnt), given.test)
+            self.test = self._parsed(read_rows(given.test, columns=learnt), given.test)
         if given.curators_report is not None:
             from evenhand.generators.tables.membership import require_rows
 
@@ -305,14 +305,15 @@ def _asked(text: str, columns: set[Any]) -> tuple[str, str]:
     return name, value
 
 
-def _read_table(
+def read_rows(
     path: Path, drop: Sequence[str] = (), columns: set[str] | None = None
 ) -> pd.DataFrame:
+    """Return a table without some columns, or these columns alone, in its order."""
     table = read(path)
     if columns is None:
         table.require(drop, "which --drop names")
         return table.frame.drop(columns=list(drop))
-    table.require(columns, "which the private table names")
+    table.require(sorted(columns), "which the private table names")
     return table.frame[[column for column in table if column in columns]]
 
 

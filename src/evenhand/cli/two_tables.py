@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.output import require_table_name, write_table
 from evenhand.cli.synthesize_options import SynthesizeOptions
-from evenhand.cli.synthetic_data import Tables
+from evenhand.cli.synthetic_data import Tables, read_rows
 from evenhand.cli.tables import read
 from evenhand.generators.registry import GENERATORS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.cli.console import Bars
+    from evenhand.datasets import Schema
     from evenhand.generators.synthesizer import Synthesizer
+    from evenhand.generators.tables.visits_evaluation import TwoTableEvaluation
 
 
 class TwoTables(Tables):
@@ -32,7 +36,7 @@ class TwoTables(Tables):
     def of(cls, given: SynthesizeOptions) -> TwoTables:
         """Take the options; the key is the unit of both tables."""
         for option, value in (
-            ("--test", given.test),
+            ("--curators-report", given.curators_report),
             ("--reference", given.reference),
             ("--unit", given.unit),
         ):
@@ -42,6 +46,11 @@ class TwoTables(Tables):
             raise ValueError("--per-unit is about one table: --most says how many visits are read.")
         if given.key is None:
             raise ValueError("--visits needs --key, the column of both that says whose a row is.")
+        if (given.test is None) != (given.test_visits is None):
+            raise ValueError(
+                "--test and --test-visits go together: persons that were held out, and all visits "
+                "of theirs. Name both files, or neither."
+            )
         return cls(replace(given, unit=given.key))
 
     def refuse(self) -> None:
@@ -67,6 +76,8 @@ class TwoTables(Tables):
         import pandas as pd
 
         from evenhand.datasets import Schema
+        from evenhand.generators.tables.linked_tables import link
+        from evenhand.generators.tables.records import as_roles
 
         asked = self.given
         assert asked.visits is not None
@@ -76,6 +87,7 @@ class TwoTables(Tables):
         )
         self.given = replace(
             asked,
+            test=None,
             drop=[name for name in asked.drop or () if name not in drop],
             keep=[name for name in asked.keep or () if name not in self.keep],
         )
@@ -92,6 +104,19 @@ class TwoTables(Tables):
         self.visits = visits.frame.drop(columns=drop)
         if self.visits_schema is not None:
             self.visits = self.visits_schema.parse(self.visits, asked.visits)
+        if asked.test is not None and asked.test_visits is not None:
+            persons = self._test_rows(asked.test, self.private, self.schema)
+            theirs = self._test_rows(asked.test_visits, self.visits, self.visits_schema)
+            # What does not fit shows before anything is spent.
+            link(persons, theirs, as_roles(asked.label, asked.sensitive, asked.key), asked.most)
+            self.test = persons, theirs
+        self.given = replace(self.given, test=asked.test)
+
+    def _test_rows(self, path: Path, private: pd.DataFrame, schema: Schema | None) -> pd.DataFrame:
+        """Return rows with the columns that are learnt of a table, and with its key."""
+        made = () if schema is None else (column.name for column in schema.made)
+        rows = read_rows(path, columns={*private.columns} - {*made} | {str(self.given.key)})
+        return rows if schema is None else schema.parse(rows, path)
 
     def fit(self, generator: Any, **how: Any) -> None:
         """Learn from both tables."""
@@ -116,6 +141,28 @@ class TwoTables(Tables):
         """Draw persons as rows of one table are drawn, and their visits."""
         return generator.sample(self.given.rows, **self.how(generator.persons_))
 
+    def evaluate(self, generator: Any, drawn: Any, bars: Bars) -> TwoTableEvaluation:
+        """Measure both tables on persons that were held out."""
+        from evenhand.generators import evaluate
+
+        with as_bad_input(KeyError, where="--test"):
+            found: TwoTableEvaluation = evaluate(generator, drawn, self.test, progress=bars)
+            return found
+
+    def measured(self, found: Any) -> tuple[Sequence[tuple[str, str]], list[tuple[str, str]]]:
+        """Return what is shown of the persons, and how near the visits are."""
+        shown, more = super().measured(found)
+        beside = {"visits of a person": found.n_visits} | {
+            f"visits, variance of {name} between persons": shares
+            for name, shares in found.between.items()
+        }
+        return shown, [
+            *more,
+            ("visits, fidelity of columns", f"{found.visits.column_score:.3f}"),
+            ("visits, fidelity of pairs", f"{found.visits.pair_score:.3f}"),
+            *((words, f"{made:.3f} (real {real:.3f})") for words, (real, made) in beside.items()),
+        ]
+
     def conditions(self, drawn: Any) -> pd.DataFrame:
         """Return label and groups of the persons."""
         return super().conditions(drawn[0])
@@ -126,7 +173,7 @@ class TwoTables(Tables):
             write_table(table, path, raw=self.given.raw)
 
     def report(self, generator: Any, drawn: Any, path: Path, found: Any, *more: Any) -> None:
-        """Write the report on the persons, with the numbers of their visits and the whole claim."""
+        """Write the report on both tables, with the whole claim."""
         super().report(generator, drawn[0], path, found, *more)
 
     def sizes(self, drawn: Any) -> dict[str, int]:

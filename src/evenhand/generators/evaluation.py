@@ -82,9 +82,9 @@ def evaluate(
     ----------
     generator : Synthesizer
         Fitted.
-    synthetic : DataFrame or ImageSample
+    synthetic : DataFrame, two of them, or ImageSample
         The records that are to be used, as ``generator.sample`` gave them.
-    test : DataFrame or ImageData
+    test : DataFrame, two of them, or ImageData
         Real records.
     train : DataFrame or ImageData, optional
         Real records to compare with: models are trained on these rows; a classifier of groups is
@@ -100,7 +100,7 @@ def evaluate(
 
     Returns
     -------
-    TableEvaluation or ImageEvaluation
+    TableEvaluation, TwoTableEvaluation or ImageEvaluation
 
     Privacy
     -------

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
-
-import pandas as pd
 
 from evenhand.datasets.findings import FOR_THE_CURATOR
 from evenhand.generators.budget_plan import SignalToNoise
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.synthesizer import Synthesizer
-from evenhand.generators.tables.fidelity import PairFidelity, worst_pairs
+from evenhand.generators.tables.fidelity import Fidelity, PairFidelity, worst_pairs
 from evenhand.generators.tables.membership import Membership
+from evenhand.generators.tables.two_tables import TwoTableSynthesizer
 from evenhand.privacy.trade_off import TradeOff
 from evenhand.report.columns import ColumnView, column_views
 from evenhand.report.page import Report, Section
@@ -69,7 +68,9 @@ class GeneratorReport(Report):
         Share of each combination of label and group, by the noisy counts.
     columns : tuple of ColumnView
         Of rows: every column, sampled without balance, beside the real one where test rows were
-        given.
+        given. Of two tables: those of the persons, with the number of their visits.
+    visits : tuple of ColumnView
+        Of two tables: those of the visits.
     strips : tuple of Strip
         Of pictures: some of each combination, beside real ones where test pictures were given.
     measured : TableEvaluation, ImageEvaluation or None
@@ -94,6 +95,7 @@ class GeneratorReport(Report):
     notes: tuple[str, ...]
     shares: tuple[tuple[str, float], ...]
     columns: tuple[ColumnView, ...]
+    visits: tuple[ColumnView, ...]
     strips: tuple[Strip, ...]
     measured: Any
     membership: Membership | None = None
@@ -120,7 +122,7 @@ class GeneratorReport(Report):
             What to say about the data; printed as it is.
         measured : TableEvaluation or ImageEvaluation, optional
             What ``evaluate`` measured on real records.
-        test : DataFrame or ImageData, optional
+        test : DataFrame, persons and visits, or ImageData, optional
             Real records that are shown beside the synthetic ones: they are then published.
         membership : Membership, optional
             What attacks found: the page is then for the curator alone.
@@ -138,6 +140,7 @@ class GeneratorReport(Report):
         fitted = generator.fitted_
         of_pictures = isinstance(generator, ImageSynthesizer)
         what = "pictures" if of_pictures else "data"
+        columns, visits = ((), ()) if of_pictures else _columns(generator, test)
         return cls(
             title=title or f"Synthetic {what} by {fitted.name}",
             method=fitted.name,
@@ -150,7 +153,8 @@ class GeneratorReport(Report):
             snr=fitted.snr,
             notes=fitted.notes,
             shares=tuple((str(name), float(share)) for name, share in fitted.shares.items()),
-            columns=() if of_pictures else _columns(generator, test),
+            columns=columns,
+            visits=visits,
             strips=strips(generator, test) if isinstance(generator, ImageSynthesizer) else (),
             measured=measured,
             membership=membership,
@@ -231,12 +235,33 @@ class GeneratorReport(Report):
         return tuple((name, learnt.get(name), made.get(name), real.get(name)) for name in names)
 
     @property
-    def worst_pairs(self) -> list[PairFidelity]:
-        """The pairs of columns that differ most from the real ones."""
-        return list(worst_pairs(self.measured.fidelity))
+    def tables(self) -> tuple[tuple[str, tuple[ColumnView, ...]], ...]:
+        """The columns of each table that is drawn, by what its rows are."""
+        if not self.visits:
+            return (("rows", self.columns),)
+        return (("persons", self.columns), ("visits", self.visits))
+
+    @property
+    def near(self) -> tuple[tuple[str, Fidelity, Sequence[PairFidelity]], ...]:
+        """How near the columns of each table are, and the pairs that differ most."""
+        found = [self.measured.fidelity, *([self.measured.visits] if self.visits else [])]
+        return tuple(
+            (records, of, worst_pairs(of))
+            for (records, _), of in zip(self.tables, found, strict=True)
+        )
 
 
-def _columns(generator: Any, test: pd.DataFrame | None) -> tuple[ColumnView, ...]:
-    n = ROWS_SHOWN if test is None else min(len(test), ROWS_SHOWN)
-    rows = generator.sample_learnt(n, random_state=0)
-    return column_views(rows, test, generator.codec_.schema)
+def _columns(generator: Any, test: Any) -> tuple[tuple[ColumnView, ...], tuple[ColumnView, ...]]:
+    """Return views of the columns of all rows; and, of two tables, of those of the visits."""
+    codec = generator.codec_
+    if not isinstance(generator, TwoTableSynthesizer):
+        n = ROWS_SHOWN if test is None else min(len(test), ROWS_SHOWN)
+        rows = generator.sample_learnt(n, random_state=0)
+        return column_views(rows, test, codec.schema), ()
+    n = ROWS_SHOWN if test is None else min(len(test[0]), ROWS_SHOWN)
+    persons, visits = generator.joined(*generator.sample(n, balance=(), random_state=0))
+    beside = (None, None) if test is None else generator.joined(*test)
+    return (
+        column_views(persons, beside[0], codec.persons.schema),
+        column_views(visits.drop(columns=list(codec.visits.given)), beside[1], codec.visits.schema),
+    )

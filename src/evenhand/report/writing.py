@@ -40,7 +40,7 @@ def write_report(
     measured : FairnessReport or Evaluation, optional
         What ``fairness_report`` measured of a model on test rows, or ``evaluate`` of what a
         generator made. It is printed as not covered by the guarantee.
-    test : DataFrame or ImageData, optional
+    test : DataFrame, persons and visits, or ImageData, optional
         Of a generator: real records that are shown beside the synthetic ones. They are then
         published, and not covered either.
     membership : Membership, optional

@@ -19,10 +19,11 @@ from scipy import stats
 from evenhand.baselines.pfguard import GlobalSharesPATEGANSynthesizer
 from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer, MeanEmbeddingSynthesizer, evaluate, load
-from evenhand.generators.tables import released_schema, two_tables
+from evenhand.generators.tables import person_levels, released_schema, two_tables
 from evenhand.generators.tables.linked_tables import NUMBER, PERSONS, VISITS
 from evenhand.generators.tables.nonprivate import NonPrivateSynthesizer
 from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
+from evenhand.generators.tables.person_levels import pairs_of
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.two_tables import TwoTableSynthesizer
 from evenhand.privacy import Budget, SeededNoise
@@ -151,6 +152,16 @@ def test_a_person_with_all_its_visits_moves_what_is_declared_and_forgotten_visit
 
     monkeypatch.setattr(PrivateTable, "encode", forgetful)
     assert any("(NoisySum) moves 2 times" in problem for problem in problems())
+
+
+def test_a_person_who_counts_twice_in_how_alike_visits_are_is_convicted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def twice(*given: Any) -> Any:
+        return np.repeat(pairs_of(*given), 2, axis=0)
+
+    monkeypatch.setattr(person_levels, "pairs_of", twice)
+    assert any("(NoisySum) moves 1." in problem for problem in problems())
 
 
 def test_visits_chosen_by_their_places_in_the_whole_table_are_convicted(

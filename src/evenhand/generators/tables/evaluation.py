@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -49,11 +49,7 @@ class TableEvaluation(Evaluation):
             "label": self.label,
             "sensitive": list(self.sensitive),
             "use_sensitive": self.use_sensitive,
-            "fidelity": asdict(self.fidelity)
-            | {
-                "column_score": self.fidelity.column_score,
-                "pair_score": self.fidelity.pair_score,
-            },
+            "fidelity": self.fidelity.to_dict(),
         }
 
 

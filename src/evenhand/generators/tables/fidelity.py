@@ -8,9 +8,9 @@ an older pandas. ``reproductions/fidelity_beside_sdmetrics.py`` compares all sco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -82,14 +82,18 @@ class Fidelity:
 
     @property
     def column_score(self) -> float:
-        """Mean over the columns, without NaN."""
-        return float(np.nanmean([column.score for column in self.columns]))
+        """Mean over the columns, without NaN; NaN where there is none."""
+        return _mean([column.score for column in self.columns])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, with both scores; NaN stays NaN."""
+        scores = {"column_score": self.column_score, "pair_score": self.pair_score}
+        return asdict(self) | scores
 
     @property
     def pair_score(self) -> float:
         """Mean over the pairs, without NaN; NaN for a single column."""
-        scores = np.array([pair.score for pair in self.pairs])
-        return float(np.nanmean(scores)) if np.isfinite(scores).any() else float("nan")
+        return _mean([pair.score for pair in self.pairs])
 
 
 def fidelity(
@@ -147,6 +151,10 @@ def fidelity(
             score = _tv(*_joined(cut[first], cut[second]))
         pairs.append(PairFidelity(first=first, second=second, score=score))
     return Fidelity(columns=tuple(columns), pairs=tuple(pairs))
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return float(np.nanmean(scores)) if np.isfinite(scores).any() else float("nan")
 
 
 def _ks(a: Column, b: Column) -> float:

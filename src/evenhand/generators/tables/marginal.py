@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, Final
@@ -36,6 +36,9 @@ NARROW, WIDE = 2, 3
 
 _OF_THREE: Final = 0.5
 """Records, of all, that noise may hide in a table of three columns; set on Bank and ACS-Income."""
+
+_CELLS: Final = 4_000_000
+"""Cells of the tree under all events that are seen to at once."""
 
 _MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 
@@ -284,6 +287,49 @@ class MarginalSynthesizer(TableSynthesizer):
         merged, by_range = self.merged_.given(likelihoods)
         held, chances = self.distribution_.given(by_range)
         return lambda c, rng: merged.drawn(held.sample(c, rng), c, rng), chances
+
+    def chances(self) -> list[FloatArray]:
+        """Return the chance of each state of each feature, shapes (n_conditions, states)."""
+        every = self.distribution_.expected(np.ones(self.conditions_.n))
+        return self.merged_.apart(every[: len(self.distribution_.tree.order)])
+
+    def states_given(
+        self,
+        conditions: IntArray,
+        likelihoods: Callable[[slice], Mapping[int, FloatArray]],
+        at: IntArray,
+        strata: IntArray,
+        rng: np.random.Generator,
+    ) -> IntArray:
+        """Draw the states of rows of which each is given an event.
+
+        Parameters
+        ----------
+        conditions : ndarray of int64, shape (n_events,)
+            Combination of label and group that goes with each event.
+        likelihoods : callable
+            Returns of a stretch of the events, by feature, the probability of each event in each
+            state, shape (events, states); those of features are independent.
+        at : ndarray of int64, shape (n,)
+            Which event a row is given.
+        strata : ndarray of int64, shape (n,)
+            See ``TreeDistribution.sample``.
+        """
+        tree, tables = self.distribution_.tree, self.distribution_.tables
+        sizes = [table.values.shape[1] for table in tables[: len(tree.order)]]
+        cells = sum(math.prod(sizes[j] for j in (i, *some)) for i, some in enumerate(tree.parents))
+        cells += sum(map(len, self.merged_.ranges.values()))
+        drawn = np.zeros((len(at), len(sizes)), dtype=np.int64)
+        step = max(1, _CELLS // cells)
+        for start in range(0, len(conditions), step):
+            here = slice(start, start + step)
+            rows = np.flatnonzero((at >= start) & (at < start + step))
+            own = likelihoods(here)
+            merged, by_range = self.merged_.given(own, conditions[here])
+            held, _ = self.distribution_.given(by_range, conditions[here])
+            states = held.sample(at[rows] - start, rng, strata[rows])
+            drawn[rows] = merged.drawn(states, at[rows] - start, rng)
+        return drawn
 
     def _arrays(self) -> dict[str, Array]:
         tree, tables = self.distribution_.tree, self.distribution_.tables

@@ -70,6 +70,13 @@ class MergedStates:
             for i, table in enumerate(tables)
         ]
 
+    def apart(self, tables: Sequence[FloatArray]) -> list[FloatArray]:
+        """Return tables of all columns, by ranges where merged, by the states within these."""
+        return [
+            table[:, self.ranges[i]] * self.within[i] if i in self.ranges else table
+            for i, table in enumerate(tables)
+        ]
+
     def spread(self, i: int) -> float:
         """How much wider the noise on a range of column i is than on a state, on average."""
         if i not in self.ranges:
@@ -78,7 +85,7 @@ class MergedStates:
         return spread
 
     def given(
-        self, likelihoods: Mapping[int, FloatArray]
+        self, likelihoods: Mapping[int, FloatArray], conditions: IntArray | None = None
     ) -> tuple[MergedStates, dict[int, FloatArray]]:
         """Return what is within ranges given an event, and its likelihoods by range.
 
@@ -86,10 +93,13 @@ class MergedStates:
         ----------
         likelihoods : mapping of int to ndarray, shape (states of the column,)
             See ``TreeDistribution.given``; of a merged column they are by condition then.
+        conditions : ndarray of int64, optional
+            See there.
         """
-        within, found = dict(self.within), dict(likelihoods)
+        each = slice(None) if conditions is None else conditions
+        within, found = {i: w[each] for i, w in self.within.items()}, dict(likelihoods)
         for i in self.ranges.keys() & likelihoods.keys():
-            joint = self.within[i] * likelihoods[i]
+            joint = within[i] * likelihoods[i]
             found[i] = summed(joint, self.ranges[i])
             chance = found[i][:, self.ranges[i]]
             within[i] = np.where(chance > 0, joint / np.where(chance > 0, chance, 1.0), within[i])

@@ -40,7 +40,7 @@ TRUST: Final = 0.5
 MOST_CELLS: Final = 1_000_000
 """Cells of all cliques of more than two columns together, over all conditions: a second's fit."""
 
-_BLOCK = 50_000  # rows that are drawn at once
+BLOCK = 50_000  # rows that are drawn at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,37 +157,50 @@ class TreeDistribution:
     tree: JunctionTree
     tables: tuple[Table, ...]
 
-    def sample(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
+    def sample(
+        self, conditions: IntArray, rng: np.random.Generator, strata: IntArray | None = None
+    ) -> IntArray:
         """Draw one row of states per condition, shape (n, n_columns).
 
         Each row is of the distribution. Of rows that agree in condition and parents each state has
         as many as its chance says, to within two (stratified as in systematic sampling, Madow 1949,
         in random order), so that tables of the rows vary less than those of rows drawn one by one.
+        Rows of two ``strata`` (n,) are drawn independently of each other.
         """
         up = _Upward.of(self.tree, self.tables)
         drawn = np.zeros((len(conditions), len(self.tree.order)), dtype=np.int64)
-        for start in range(0, len(conditions), _BLOCK):
-            rows = slice(start, start + _BLOCK)
+        for start in range(0, len(conditions), BLOCK):
+            rows = slice(start, start + BLOCK)
             c = conditions[rows]
             for i in self.tree.order:
                 above = tuple(drawn[rows, parent] for parent in self.tree.parents[i])
                 at = np.ravel_multi_index((c, *above), up.given[i].shape[:-1])
-                drawn[rows, i] = _draw(up.given[i][(c, *above)], _spread(at, rng))
+                if strata is not None:
+                    at = at * (int(strata.max(initial=0)) + 1) + strata[rows]
+                drawn[rows, i] = draw_states(up.given[i][(c, *above)], spread(at, rng))
         return drawn
 
-    def given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[TreeDistribution, FloatArray]:
+    def given(
+        self, likelihoods: Mapping[int, FloatArray], conditions: IntArray | None = None
+    ) -> tuple[TreeDistribution, FloatArray]:
         """Return the distribution given an event, and the event's probability by condition.
 
         Parameters
         ----------
         likelihoods : mapping of int to ndarray, shape (states,) or (n_conditions, states)
             Of columns: the event's probability in each state, independent of all other columns.
+        conditions : ndarray of int64, optional
+            Those that the distribution has then, in the place of all: each with its own event.
         """
-        tables = list(self.tables)
+        whole = self.tables
+        if conditions is not None:
+            whole = tuple(replace(table, parts=table.parts[conditions]) for table in whole)
+        tables = list(whole)
         with np.errstate(divide="ignore"):
             for i, likelihood in likelihoods.items():
-                tables[i] = replace(tables[i], values=tables[i].values + np.log(likelihood))
-        before, after = (_Upward.of(self.tree, some).log_z for some in (self.tables, tables))
+                values = tables[i].values[tables[i].parts] + np.log(likelihood)
+                tables[i] = replace(tables[i], parts=np.arange(len(values)), values=values)
+        before, after = (_Upward.of(self.tree, some).log_z for some in (whole, tables))
         return replace(self, tables=tuple(tables)), np.exp(after - before)
 
     def expected(self, weights: FloatArray) -> list[FloatArray]:
@@ -331,7 +344,7 @@ def _summed(values: FloatArray, axes: tuple[int, ...], columns: tuple[int, ...])
     return summed.transpose(0, *(left.index(a) + 1 for a in columns))
 
 
-def _spread(groups: IntArray, rng: np.random.Generator) -> FloatArray:
+def spread(groups: IntArray, rng: np.random.Generator) -> FloatArray:
     """Return a number in [0, 1) per row, spread evenly over the rows of a group, in random order.
 
     Of a group of k rows each has one of the k equal parts of [0, 1), and is uniform within it.
@@ -344,7 +357,7 @@ def _spread(groups: IntArray, rng: np.random.Generator) -> FloatArray:
     return out
 
 
-def _draw(probabilities: FloatArray, u: FloatArray) -> IntArray:
+def draw_states(probabilities: FloatArray, u: FloatArray) -> IntArray:
     """Return the column of each row in which its ``u`` in [0, 1) lies; rows sum to 1."""
     cumulated = np.cumsum(probabilities, axis=1)
     below = (cumulated <= (u * cumulated[:, -1])[:, None]).sum(axis=1)

@@ -21,7 +21,7 @@ from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import GENERATORS, names_of, register
 from evenhand.generators.synthesizer import Synthesizer
-from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
+from evenhand.generators.tables.evaluation import evaluate_rows
 from evenhand.generators.tables.linked_tables import (
     NUMBER,
     PERSONS,
@@ -32,13 +32,15 @@ from evenhand.generators.tables.linked_tables import (
     link,
 )
 from evenhand.generators.tables.marginal import MarginalSynthesizer
+from evenhand.generators.tables.person_levels import ALIKE, ALIKE_SHARE, PersonLevels
 from evenhand.generators.tables.records import as_roles
 from evenhand.generators.tables.synthesizer import TableSynthesizer
+from evenhand.generators.tables.visits_evaluation import TwoTableEvaluation
 from evenhand.privacy import Budget, Guarantee
 from evenhand.privacy.ledger_store import Store
 from evenhand.privacy.noise import Noise
 from evenhand.teachers.partition import chosen_records
-from evenhand.typing import Array, IntArray, RandomState
+from evenhand.typing import Array, FloatArray, IntArray, RandomState
 
 
 @register
@@ -47,15 +49,16 @@ class TwoTableSynthesizer(Synthesizer):
     """Draw persons and their visits: a parent and a child table (one to many), for each person.
 
     The number of visits is a column of the persons. A person is drawn with it, and then as many
-    visits, given the person's label and groups.
+    visits, given the person's label and groups, and levels of the person in columns in which visits
+    of one person are alike; see ``PersonLevels``.
 
     Parameters
     ----------
     persons, visits : TableSynthesizer or mapping
         How each table is learnt; a mapping names ``method`` and its settings.
     visits_share : float
-        Part of ``mu**2`` that the visits cost, in (0, 1); the rest is for the persons, with the
-        numbers of their visits.
+        Part of ``mu**2`` that the visits cost, in (0, 1), with how alike those of one person are;
+        the rest is for the persons, with the numbers of their visits.
     **others
         ``neighbors``, ``noise`` and ``random_state``, see ``Synthesizer``; those of both tables.
 
@@ -63,6 +66,8 @@ class TwoTableSynthesizer(Synthesizer):
     ----------
     persons_, visits_ : TableSynthesizer
         As they were learnt, for reports and measurements. The claim of each is that of the whole.
+    levels_ : PersonLevels
+        How alike visits of one person are, where a ``MarginalSynthesizer`` learns the visits.
 
     Privacy
     -------
@@ -70,7 +75,7 @@ class TwoTableSynthesizer(Synthesizer):
     Sensitivity : that of each table's method; a person is one row of the persons, and at most
         ``most`` of the visits (noise on these grows in proportion). Which ones is decided by a
         keyed hash of its own id (``chosen_records``); label and groups of a visit are those of its
-        own person.
+        own person. How alike its visits are is one bounded row, however many they are.
     Cost : one Gaussian plan for both tables, charged before the first draw; its parts sum to the
         budget. Where categories are named, each table sets a part of delta aside, and the releases
         speak at what both leave: at most all of delta together.
@@ -78,10 +83,10 @@ class TwoTableSynthesizer(Synthesizer):
     Notes
     -----
     Kept are the persons, the distribution of the number of visits given the other columns of the
-    persons, as far as their method keeps pairs, and the visits given label, group and what is
-    carried. Not kept is what makes two visits of one person alike beyond that, an order of visits,
-    and what links visits to other columns of their persons. More visits than ``most`` count as
-    ``most``.
+    persons, as far as their method keeps pairs, the visits given label, group and what is
+    carried, and how alike two visits of one person are in each column, numbers as far as bins tell.
+    Not kept is an order of visits, and what links visits to other columns of their persons. More
+    visits than ``most`` count as ``most``.
 
     Examples
     --------
@@ -108,6 +113,7 @@ class TwoTableSynthesizer(Synthesizer):
 
     persons_: TableSynthesizer = field(init=False)
     visits_: TableSynthesizer = field(init=False)
+    levels_: PersonLevels = field(init=False)
 
     persons: TableSynthesizer = field(default_factory=MarginalSynthesizer)
     visits: TableSynthesizer = field(default_factory=MarginalSynthesizer)
@@ -242,14 +248,11 @@ class TwoTableSynthesizer(Synthesizer):
         lines = np.repeat(np.arange(len(persons)), number)
         words, each = self.codec_.visits.memory
         require_memory(f"{len(lines):,} {words}", len(lines) * each, "n, and sample several times")
-        given = condition[lines] if len(lines) else condition[:1]  # of none one keeps the dtypes
-        drawn = self.codec_.decode(self._draw(given, rng), given, rng)[: len(lines)]
+        whose = lines if len(lines) else np.zeros(1, dtype=np.int64)  # of none one keeps the dtypes
+        states = self._visits_of(condition, whose, rng)
+        drawn = self.codec_.decode(states, condition[whose], rng)[: len(lines)]
         drawn[self.codec_.key] = persons[self.codec_.key].array.take(lines)
         return persons, drawn
-
-    def sample_learnt(self, n: int, *, random_state: RandomState = None) -> pd.DataFrame:
-        """Draw persons as a report shows them; see ``TableSynthesizer.sample_learnt``."""
-        return self.persons_.sample_learnt(n, random_state=random_state)
 
     def joined(
         self, persons: pd.DataFrame, visits: pd.DataFrame
@@ -269,6 +272,22 @@ class TwoTableSynthesizer(Synthesizer):
         """Draw the states of visits, one for each of these combinations, those of the visits."""
         return self.visits_.states(conditions, rng)
 
+    def _visits_of(self, condition: IntArray, whose: IntArray, rng: np.random.Generator) -> Any:
+        """Draw the states of visits of persons, ``whose`` ascending, given the persons' levels."""
+        if not self.levels_.looks:
+            return self._draw(condition[whose], rng)
+        learnt: Any = self.visits_
+        levels = self.levels_.drawn(self._draw(condition, rng), rng)
+        both = np.column_stack([condition, levels])
+        events, at = np.unique(both, axis=0, return_inverse=True)
+        # No two visits of one person share a stratum: spread evenly, they would differ.
+        rank = np.arange(len(whose)) - np.searchsorted(whose, whose)
+
+        def likelihoods(here: slice) -> Mapping[int, FloatArray]:
+            return self.levels_.likelihoods(events[here, 1:])
+
+        return learnt.states_given(events[:, 0], likelihoods, at.reshape(-1)[whose], rank, rng)
+
     def _tables(self) -> dict[str, TableSynthesizer]:
         return {PERSONS: self.persons_, VISITS: self.visits_}
 
@@ -282,12 +301,14 @@ class TwoTableSynthesizer(Synthesizer):
 
     def _shares(self) -> Mapping[str, float]:
         visits = _checks.open_unit("visits_share", self.visits_share)
-        parts = {PERSONS: (1.0 - visits, self.persons), VISITS: (visits, self.visits)}
-        return {
+        alike = visits * ALIKE_SHARE if isinstance(self.visits, MarginalSynthesizer) else 0.0
+        parts = {PERSONS: (1.0 - visits, self.persons), VISITS: (visits - alike, self.visits)}
+        of_tables = {
             name + purpose: part * share
             for name, (part, table) in parts.items()
             for purpose, share in table._shares().items()
         }
+        return of_tables | ({VISITS + ALIKE: alike} if alike else {})
 
     def _foresee(self, known: Any) -> None:
         for name, table in ((PERSONS, self.persons), (VISITS, self.visits)):
@@ -299,6 +320,7 @@ class TwoTableSynthesizer(Synthesizer):
     ) -> None:
         for name, table in self._begin().items():
             table._learn(data[name], plan.part(name), rng.spawn(1)[0], progress)
+        self.levels_ = PersonLevels.released(data[VISITS], self.visits_, plan.part(VISITS))
         self.counts_, self.counts_sigma_ = self.persons_.counts_, self.persons_.counts_sigma_
         name, worse = min(self._tables().items(), key=lambda item: item[1].snr_.value)
         self.snr_ = SignalToNoise(value=worse.snr_.value, formula=name + worse.snr_.formula)
@@ -322,7 +344,10 @@ class TwoTableSynthesizer(Synthesizer):
         return both
 
     def _remarks(self) -> tuple[str, ...]:
-        return tuple(name + one for name, of in self._tables().items() for one in of._remarks())
+        said = [name + one for name, of in self._tables().items() for one in of._remarks()]
+        each = zip(self.codec_.visits.features, self.levels_.sharpness, strict=False)
+        named = ", ".join(f"{name!r} ({r * r:.2f})" for name, r in each if r)
+        return (*said, f"{VISITS}alike in one person are {named or 'no columns'}")
 
     def _thin(self) -> list[str]:
         known, unseen = self.visits_.conditions_, np.array(self.visits_.unseen_, dtype=np.int64)
@@ -338,7 +363,11 @@ class TwoTableSynthesizer(Synthesizer):
         ]
 
     def _arrays(self) -> dict[str, Array]:
-        visits = {"counts": self.visits_.counts_, "sigma": np.array([self.visits_.counts_sigma_])}
+        visits = {
+            "counts": self.visits_.counts_,
+            "sigma": np.array([self.visits_.counts_sigma_]),
+            "sharpness": self.levels_.sharpness,
+        }
         learnt = {
             name + key: array
             for name, table in self._tables().items()
@@ -355,15 +384,23 @@ class TwoTableSynthesizer(Synthesizer):
         self.visits_.counts_sigma_ = float(arrays["sigma"][0])
         for name, table in tables.items():
             table._restore(under(arrays, name))
+        self.levels_ = PersonLevels.of(arrays["sharpness"], self.visits_)
         self._share_claim()
 
-    def _evaluate(self, synthetic: Any, test: Any, **options: Any) -> TableEvaluation:
+    def _evaluate(self, synthetic: Any, test: Any, **options: Any) -> TwoTableEvaluation:
         """Measure the persons with the number of their visits, given as (persons, visits)."""
         train = options.pop("train", None)
         if train is not None:
             options["train"] = self.joined(*train)[0]
-        first, real = self.joined(*synthetic)[0], self.joined(*test)[0]
-        return evaluate_rows(self.persons_, first, real, **options)
+        first, real = self.joined(*synthetic)[0], self.joined(*test)
+        plain = self.sample(len(test[0]), balance=(), random_state=options.get("random_state", 0))
+        return TwoTableEvaluation.of(
+            evaluate_rows(self.persons_, first, real[0], **options),
+            real[1].set_axis(test[1][self.codec_.key]),
+            self.joined(*plain)[1].set_axis(plain[1][self.codec_.key]),
+            n_persons=len(test[0]),
+            schema=self.codec_.visits.schema,
+        )
 
 
 def _learner(given: Any) -> TableSynthesizer:
