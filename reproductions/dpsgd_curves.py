@@ -108,7 +108,7 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         mean, half = interval(values)
         most = {"2": mean - WITHIN, "3": mean}.get(words[0], mean + half)
         agrees = most <= 0 if words[0] in "23" else most < 0
-        about = {"rule": words, "apart": mean, "half": half}
+        about = {"rule": words, "difference": mean, "half": half}
         found.append(about | {"agrees": "yes" if agrees else "no"})
     return found
 
@@ -142,7 +142,8 @@ def save(rows: list[dict[str, Any]]) -> None:
         lines += ["## On the test rows of tables kept aside\n"]
         lines += ["| rule | curves less another way | agrees? |", rule(3)]
         lines += [
-            f"| {v['rule']} | {Mean(v['apart'], v['half']):+.4f} | {v['agrees']} |" for v in rules
+            f"| {v['rule']} | {Mean(v['difference'], v['half']):+.4f} | {v['agrees']} |"
+            for v in rules
         ]
         lines += ["", *means(test, "error", "log_loss")]
     if choose:
