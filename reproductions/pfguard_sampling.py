@@ -23,7 +23,7 @@ drawing rows with it, less that without, over that of a whole fit: a row agrees 
 "networks" are dense and convolutional ones of GS-WGAN side by side at 28 x 28, at the scale that
 the page names, three seeds; "networks-g-pate" and "networks-datalens" are the same of the others,
 by the same rules, fixed before their first run; nothing was tried for them. Convolutions take most
-of three minutes a fit there, so these have a quarter of the teachers and of the pictures, and their
+of three minutes a fit there, so these have an eighth of the teachers and of the pictures, and their
 epsilon is raised until the predicted signal to noise is that of all at epsilon 10.
 Convolutional critics have 8, 16 and 32 maps, and the generator has residual blocks; all else is
 alike, and so is the predicted signal to noise. Rows agree by the rule above. Convolutions pay where
@@ -97,15 +97,15 @@ SHORT = {**SIZES, "n_steps": 100, "critic_steps": 1, "critic_rows": 8, "critic_r
 SCALES = {
     "14 x 14": Scale(2, SIZES),
     "28 x 28, short": Scale(1, SHORT),
-    "28 x 28, short, a quarter of teachers and pictures": Scale(1, {**SHORT, "n_teachers": 100}, 4),
+    "28 x 28, short, an eighth of teachers and pictures": Scale(1, {**SHORT, "n_teachers": 50}, 8),
 }
 ROWS = 4000
 NETWORKS = ("dense", "convolutional")
-_, WHOLE, QUARTER = SCALES
+_, WHOLE, EIGHTH = SCALES
 NETWORKED = {
     "networks": ("GS-WGAN", WHOLE),
-    "networks-g-pate": ("G-PATE", QUARTER),
-    "networks-datalens": ("DataLens", QUARTER),
+    "networks-g-pate": ("G-PATE", EIGHTH),
+    "networks-datalens": ("DataLens", EIGHTH),
 }
 ORDER = ["sampling", "unknown", "methods", *NETWORKED, "time"]
 TITLES = {
