@@ -516,6 +516,23 @@ def test_the_published_faces_would_agree_with_every_arrow_and_turned_around_with
     assert {verdicts(False)[told] for told in others} == {"yes"}
 
 
+def test_a_smaller_scale_keeps_the_signal_to_noise_and_the_pictures_of_a_teacher() -> None:
+    # Signal to noise goes by the product of teachers and mu; mu by a second route, from epsilon.
+    faces, digits = script("pfguard_faces"), script("pfguard_sampling")
+    given = script_of("pfguard_teachers").budget(
+        faces.TEACHERS, faces.PAPERS_TEACHERS, faces.PAPERS_EPSILON
+    )
+    assert faces.TEACHERS * given.mu == pytest.approx(
+        6000 * Budget(epsilon=1.0, delta=1e-5).mu, rel=1e-6
+    )
+    each = faces.PRIVATE / faces.TEACHERS
+    assert each == pytest.approx(141_800 / 6000, rel=0.01)
+    for name in (digits.WHOLE, digits.EIGHTH):
+        scale = digits.SCALES[name]
+        assert scale.sizes["n_teachers"] * scale.fewer == 400
+        assert scale.budget.mu == pytest.approx(scale.fewer * digits.BUDGET.mu, rel=1e-6)
+
+
 def test_private_faces_and_test_faces_are_two_women_for_one_man_and_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
