@@ -81,6 +81,7 @@ MINUTES = {
     "jagielski_adult": "1",
     "labels_or_shares": "3",
     "pfguard_bias": "13",
+    "pfguard_faces": "18",
     "pfguard_mnist": "19",
     "pfguard_table5": "6",
     "pfguard_teachers": "23",
