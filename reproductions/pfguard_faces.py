@@ -256,8 +256,8 @@ def page(rows: list[dict[str, Any]], commits: Mapping[str, str]) -> list[str]:
         out += [
             "",
             f"The CNN trained on the private faces themselves: {real['accuracy']:.3f}, on men "
-            f"{real['men']:.3f}, on women {real['women']:.3f}. Always saying {WOMEN!r} is right for "
-            f"{RATIO / (1 + RATIO):.3f}.",
+            f"{real['men']:.3f}, on women {real['women']:.3f}. "
+            f"Always saying {WOMEN!r} is right for {RATIO / (1 + RATIO):.3f}.",
             "",
         ]
         out += ["| claim | difference, below 0 if it holds | agrees? |", rule(3)]
