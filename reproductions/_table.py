@@ -48,6 +48,8 @@ ALGORITHMS = {
     "training on drawn rows has our generator.",
     "pfguard_bias": "made sound: balance within each teacher's own partition; base generators "
     "with an account that adds up. The published sampling, where a row has it, gives no guarantee.",
+    "pfguard_faces": "G-PATE and DataLens made sound (steps are fixed before, every release is "
+    "priced as what leaves), balance within each teacher's own partition; smaller than published.",
     "pfguard_mnist": "made sound: balance within each teacher's own partition; base generators "
     "with an account that adds up, at smaller sizes than the papers'.",
     "pfguard_sampling": "made sound, save the row of the published sampling, which gives no "

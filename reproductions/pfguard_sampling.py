@@ -21,16 +21,19 @@ drawing rows with it, less that without, over that of a whole fit: a row agrees 
 4 % of the paper.
 
 "networks" are dense and convolutional ones of GS-WGAN side by side at 28 x 28, at the scale that
-the page names, three seeds; those of G-PATE and DataLens were not measured. Convolutional critics
-have 8, 16 and 32 maps, and the generator has residual blocks; all else is alike, and so is the
-predicted signal to noise. Rows agree by the rule above. Convolutions pay where accuracy of the MLP
-or FD-pixels, in the mean over both samplings of a seed, is better beyond the half width of its
-interval over seeds, and the other is not worse beyond it. A few fits on the validation pictures of
-``teacher_gan_choices.py`` were seen before: convolutional GS-WGAN was worse than dense there, and
-less so at the critics' rate of 3e-3, which both have here. A first scale, 50 steps after two of the
-critics each, was stopped after six fits of GS-WGAN, for neither network had learnt much (accuracies
-of .50 to .79, FD-pixels over 50); dense networks on those validation pictures chose this one, which
-takes as long.
+the page names, three seeds; "networks-g-pate" and "networks-datalens" are the same of the others,
+by the same rules, fixed before their first run; nothing was tried for them. Convolutions take most
+of three minutes a fit there, so these have an eighth of the teachers and of the pictures, and their
+epsilon is raised until the predicted signal to noise is that of all at epsilon 10.
+Convolutional critics have 8, 16 and 32 maps, and the generator has residual blocks; all else is
+alike, and so is the predicted signal to noise. Rows agree by the rule above. Convolutions pay where
+accuracy of the MLP or FD-pixels, in the mean over both samplings of a seed, is better beyond the
+half width of its interval over seeds, and the other is not worse beyond it. A few fits of GS-WGAN
+on the validation pictures of ``teacher_gan_choices.py`` were seen before: convolutional was worse
+than dense there, and less so at the critics' rate of 3e-3, which both have here. A first scale, 50
+steps after two of the critics each, was stopped after six fits of GS-WGAN, for neither network had
+learnt much (accuracies of .50 to .79, FD-pixels over 50); dense networks on those validation
+pictures chose this one, which takes as long.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -63,6 +67,7 @@ from evenhand.generators.images import (
 )
 from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.generators.images.teachers import Teachers
+from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.typing import Array, FloatArray
 
 BUDGET = Budget(epsilon=10.0, delta=1e-5)
@@ -70,26 +75,47 @@ SIZES: dict[str, Any] = {"n_teachers": 400, "n_steps": 200, "n_rows": 16}
 
 
 class Scale(NamedTuple):
-    """Pixels beside each other that become one, and what a fit has."""
+    """Pixels beside each other that become one, what a fit has, and of how many times as much.
+
+    ``fewer`` times as many teachers and pictures would have the same signal to noise at ``BUDGET``.
+    """
 
     pooled: int
     sizes: dict[str, Any]
+    fewer: int = 1
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent."""
+        if self.fewer == 1:
+            return BUDGET
+        epsilon = epsilon_from_mu(BUDGET.mu * self.fewer, BUDGET.delta)
+        return Budget(epsilon=epsilon, delta=BUDGET.delta)
 
 
+SHORT = {**SIZES, "n_steps": 100, "critic_steps": 1, "critic_rows": 8, "critic_rate": 3e-3}
 SCALES = {
     "14 x 14": Scale(2, SIZES),
-    "28 x 28, short": Scale(
-        1, {**SIZES, "n_steps": 100, "critic_steps": 1, "critic_rows": 8, "critic_rate": 3e-3}
-    ),
+    "28 x 28, short": Scale(1, SHORT),
+    "28 x 28, short, an eighth of teachers and pictures": Scale(1, {**SHORT, "n_teachers": 50}, 8),
 }
 ROWS = 4000
 NETWORKS = ("dense", "convolutional")
-ORDER = ["sampling", "unknown", "methods", "networks", "time"]
+_, WHOLE, EIGHTH = SCALES
+NETWORKED = {
+    "networks": ("GS-WGAN", WHOLE),
+    "networks-g-pate": ("G-PATE", EIGHTH),
+    "networks-datalens": ("DataLens", EIGHTH),
+}
+ORDER = ["sampling", "unknown", "methods", *NETWORKED, "time"]
 TITLES = {
     "sampling": "Table 7: sampling strategies, all-teachers GAN",
     "unknown": "Table 8: groups unknown, told by a public reference of a tenth of the size; GOLD",
     "methods": "Table 1: each method with and without fair sampling",
-    "networks": "Table 1 with dense and with convolutional networks, GS-WGAN",
+    **{
+        data: f"Table 1 with dense and with convolutional networks, {base}"
+        for data, (base, _) in NETWORKED.items()
+    },
     "time": "Table 6: what fair sampling adds to the time",
 }
 EVEN = GroupBalancedSampler()
@@ -114,6 +140,13 @@ METHODS: dict[str, Any] = {
     STRATIFIED: StratifiedTeacherGANImages,
 }
 FAIR = ("none", "in the partition", "in the partition, conditioned on groups")
+PLAIN = (0.177, 0.383)
+# Method, the paper's KL and disparity without fair sampling and with it, and what is set.
+BASES: dict[str, Any] = {
+    "GS-WGAN": (GSWGANImages, (PLAIN, (0.067, 0.242)), {"critic_steps": 2}),
+    "G-PATE": (GPATEImages, ((0.305, 0.522), (0.206, 0.431)), {}),
+    "DataLens": (DataLensImages, ((0.220, 0.450), (0.161, 0.389)), {}),
+}
 
 
 class Setting(NamedTuple):
@@ -130,8 +163,8 @@ class Setting(NamedTuple):
 
 def settings() -> list[Setting]:
     """Return all rows, in order."""
-    fair, plain, strata = (0.067, 0.242), (0.177, 0.383), (0.090, 0.209)
-    papers_7 = {NONE: plain, STRATIFIED: strata}
+    fair, strata = (0.067, 0.242), (0.090, 0.209)
+    papers_7 = {NONE: PLAIN, STRATIFIED: strata}
     rows = [
         Setting(
             data="sampling",
@@ -145,7 +178,7 @@ def settings() -> list[Setting]:
     ]
     even, gold = "in the partition", GoldTeacherGANImages
     for name, method, arguments, paper, against in (
-        (NONE, TeacherGANImages, {"sampler": None}, plain, ""),
+        (NONE, TeacherGANImages, {"sampler": None}, PLAIN, ""),
         (even, TeacherGANImages, {"sampler": EVEN}, (0.004, 0.041), NONE),
         (f"{even}, GOLD", gold, {"sampler": EVEN}, (0.090, 0.209), even),
     ):
@@ -159,11 +192,7 @@ def settings() -> list[Setting]:
                 method=method,
             )
         )
-    for label, method, papers, more in (
-        ("GS-WGAN", GSWGANImages, (plain, fair), {"critic_steps": 2}),
-        ("G-PATE", GPATEImages, ((0.305, 0.522), (0.206, 0.431)), {}),
-        ("DataLens", DataLensImages, ((0.220, 0.450), (0.161, 0.389)), {}),
-    ):
+    for label, (method, papers, more) in BASES.items():
         for name in FAIR:
             rows.append(
                 Setting(
@@ -175,17 +204,19 @@ def settings() -> list[Setting]:
                     method=method,
                 )
             )
-    for network in NETWORKS:
-        for name, paper in ((NONE, plain), (even, fair)):
+    for data, network in product(NETWORKED, NETWORKS):
+        base, scale = NETWORKED[data]
+        method, papers, _ = BASES[base]
+        for name, paper in zip((NONE, even), papers, strict=True):
             rows.append(
                 Setting(
-                    data="networks",
+                    data=data,
                     name=f"{network}: {name}",
                     arguments=STRATEGIES[name] | {"network": network},
                     paper=paper,
                     against="" if name == NONE else f"{network}: {NONE}",
-                    method=GSWGANImages,
-                    scale="28 x 28, short",
+                    method=method,
+                    scale=scale,
                 )
             )
     return rows
@@ -222,6 +253,8 @@ def measure(setting: Setting, seed: int) -> dict[str, Any]:
     """Fit one setting once, and measure what it draws."""
     scale = SCALES[setting.scale]
     private, test = pictures(seed, scale.pooled)
+    some = np.random.default_rng(seed).permutation(len(private))[: len(private) // scale.fewer]
+    private = private.take(np.sort(some))
     arguments = {"condition": "label", **scale.sizes, **setting.arguments}
     groups: Any = private.sensitive_features
     accuracy = None
@@ -235,7 +268,7 @@ def measure(setting: Setting, seed: int) -> dict[str, Any]:
         train = private
     began = time.process_time()
     made = setting.method(random_state=seed, **arguments).fit(
-        private.images, private.y, sensitive_features=groups, budget=BUDGET
+        private.images, private.y, sensitive_features=groups, budget=scale.budget
     )
     took = time.process_time() - began
     drawn = made.sample(ROWS, random_state=seed)
@@ -271,7 +304,7 @@ def over_seeds(setting: Setting, runs: list[dict[str, Any]]) -> dict[str, Any]:
         "against": setting.against,
         "seeds": len(runs),
     }
-    if setting.data == "networks":
+    if setting.data in NETWORKED:
         row["scale"] = setting.scale
     for key in ("kl", "disparity"):
         row[key] = runs[0][key]
@@ -423,10 +456,16 @@ def page(rows: list[dict[str, Any]], commits: dict[str, str]) -> list[str]:
         out += ["", f"## {TITLES[data]}", "", f"Commit {commits[data]}.", ""]
         n, told = own[0]["seeds"], own[0]["told"]
         out += [f"{n} seeds." if n > 1 else "One seed.", ""]
-        if data == "networks":
+        if data in NETWORKED:
             name = own[0]["scale"]
-            words = ", ".join(f"{key}={value}" for key, value in SCALES[name].sizes.items())
-            out += [f"Scale: {name}, `{words}`. Conditioned on the label alone.", ""]
+            scale = SCALES[name]
+            words = ", ".join(f"{key}={value}" for key, value in scale.sizes.items())
+            told_of = f"Scale: {name}, `{words}`. Conditioned on the label alone."
+            if scale.fewer > 1:
+                told_of += (
+                    f" Epsilon is {scale.budget.epsilon:.3g}, for the signal to noise of all at 10."
+                )
+            out += [told_of, ""]
         if told is not None:
             out += [f"The reference tells the groups of {told:.1%} of the private pictures.", ""]
         out += [f"| {' | '.join(head)} |", rule(len(head))]
@@ -438,7 +477,7 @@ def page(rows: list[dict[str, Any]], commits: dict[str, str]) -> list[str]:
                 f"| {_two(row['far_rare'])} | {row['accuracy']:.3f} | {row['odds']:.3f} "
                 f"| {row['agrees']} |"
             )
-        if data == "networks" and n > 1:
+        if data in NETWORKED and n > 1:
             out += ["", change(own).words]
     timed = [row for row in rows if row["data"] == "time"]
     if timed:

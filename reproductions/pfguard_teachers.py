@@ -72,9 +72,9 @@ def private_digits(ratio: float, seed: int) -> ImageData:
     return rare_class(every.take(np.sort(some)), RARE, ratio=ratio, random_state=seed)
 
 
-def budget(n_teachers: int) -> Budget:
-    """Return what gives so many teachers the signal to noise of the paper's at epsilon 10."""
-    mu = Budget(epsilon=10.0, delta=DELTA).mu * PAPERS_TEACHERS / n_teachers
+def budget(n_teachers: int, of: int = PAPERS_TEACHERS, epsilon: float = 10.0) -> Budget:
+    """Return what gives so many teachers the signal to noise of the paper's at its epsilon."""
+    mu = Budget(epsilon=epsilon, delta=DELTA).mu * of / n_teachers
     return Budget(epsilon=epsilon_from_mu(mu, DELTA), delta=DELTA)
 
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evenhand import Budget
+from evenhand.datasets.images import ImageData
 from evenhand.testing.generators import pictures
 
 HERE = Path(__file__).parents[1] / "reproductions"
@@ -452,7 +453,7 @@ def test_a_setting_of_teachers_pays_only_where_both_halves_of_its_seeds_say_so()
     assert not pays(row((0.0, 5.0), (0.1, 5.0), (0.2, 5.0), *[(0.1, 5.0)] * 3), base)
 
 
-@pytest.mark.parametrize("name", ["pfguard_teachers", "pfguard_unknown"])
+@pytest.mark.parametrize("name", ["pfguard_faces", "pfguard_teachers", "pfguard_unknown"])
 def test_the_verdicts_of_teachers_on_rare_and_unknown_groups_follow_from_their_saved_runs(
     name: str,
 ) -> None:
@@ -466,7 +467,7 @@ def test_the_verdicts_of_teachers_on_rare_and_unknown_groups_follow_from_their_s
         for row in own:
             if "runs" in row:
                 assert [run["seed"] for run in row["runs"]] == list(range(seeds))
-                same = (name for name in ("at", "sampling", "way") if name in row)
+                same = (name for name in ("at", "base", "sampling", "way") if name in row)
                 assert all(run[key] == row[key] for key in same for run in row["runs"])
 
 
@@ -488,6 +489,73 @@ def test_claims_about_the_bound_have_their_sign_from_what_falls() -> None:
     assert [c["agrees"] for c in module.claims(rises, "bias")][2:] == ["no"] * 6
     more = rows("number", [0.8, 0.79, 0.7, 0.3], [0.7, 0.6, 0.3, 0.1])
     assert {claim["agrees"] for claim in module.claims(more, "number")} == {"yes"}
+
+
+@pytest.mark.parametrize("data", ["small", "large"])
+def test_the_published_faces_would_agree_with_every_arrow_and_turned_around_with_none(
+    data: str,
+) -> None:
+    module = script("pfguard_faces")
+
+    def verdicts(turned: bool) -> dict[str, str]:
+        rows = []
+        for base in module.GENERATORS:
+            papers = module.PUBLISHED[data, base]
+            for at, sampling in enumerate(module.SAMPLINGS):
+                run = dict(zip(module.READ, papers[at != turned], strict=True))
+                run["far_overall"] = 5.0 - (at != turned)
+                rows.append({"base": base, "sampling": sampling, "runs": [run] * 3})
+        return {claim["claim"]: claim["agrees"] for claim in module.claims(rows, data)}
+
+    changes = [told for told in verdicts(False) if "without" not in told]
+    assert len(changes) == 2 * 5
+    assert {verdicts(False)[told] for told in changes} == {"yes"}
+    assert {verdicts(True)[told] for told in changes} == {"no"}
+    others = set(verdicts(False)) - set(changes)
+    assert len(others) == 2 * 2
+    assert {verdicts(False)[told] for told in others} == {"yes"}
+
+
+def test_a_smaller_scale_keeps_the_signal_to_noise_and_the_pictures_of_a_teacher() -> None:
+    # Signal to noise goes by the product of teachers and mu; mu by a second route, from epsilon.
+    faces, digits = script("pfguard_faces"), script("pfguard_sampling")
+    given = script_of("pfguard_teachers").budget(
+        faces.TEACHERS, faces.PAPERS_TEACHERS, faces.PAPERS_EPSILON
+    )
+    assert faces.TEACHERS * given.mu == pytest.approx(
+        6000 * Budget(epsilon=1.0, delta=1e-5).mu, rel=1e-6
+    )
+    each = faces.PRIVATE / faces.TEACHERS
+    assert each == pytest.approx(141_800 / 6000, rel=0.01)
+    for name in (digits.WHOLE, digits.EIGHTH):
+        scale = digits.SCALES[name]
+        assert scale.sizes["n_teachers"] * scale.fewer == 400
+        assert scale.budget.mu == pytest.approx(scale.fewer * digits.BUDGET.mu, rel=1e-6)
+
+
+def test_private_faces_and_test_faces_are_two_women_for_one_man_and_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = script("pfguard_faces")
+    n = 20_000
+    gender = np.where(np.arange(n) % 2 == 0, module.WOMEN, module.MEN)
+    every = ImageData(
+        images=np.arange(n, dtype=np.float32).reshape(n, 1, 1) / n,
+        y=gender,
+        sensitive_features=gender,
+        name="numbered",
+    )
+    monkeypatch.setattr(module, "faces", lambda data: every)
+    choice = script_of("_faces").halves(n)[0]
+    for seed in (100, 101):
+        private, test = module.parts.__wrapped__("small", seed)
+        own, tried = (np.rint(part.images.ravel() * n).astype(int) for part in (private, test))
+        assert len(private) == module.PRIVATE
+        assert not np.isin(tried, own).any()
+        assert not np.isin(tried, choice).any()
+        assert abs((test.y == module.WOMEN).sum() - 2 * (test.y == module.MEN).sum()) <= 1
+        # Of 3,545 faces a third are men: five standard deviations of drawing them are .036.
+        assert (private.y == module.MEN).mean() == pytest.approx(1 / 3, abs=0.036)
 
 
 def test_a_density_ratio_is_that_of_the_groups_and_reads_one_part_alone() -> None:
