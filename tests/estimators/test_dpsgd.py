@@ -377,6 +377,19 @@ def test_curves_learn_what_bends_and_are_sure_in_the_right_measure() -> None:
     assert error[None] < best + 0.05
 
 
+def test_ranks_are_those_of_public_rows_whatever_the_private_ones_are(
+    parts: Any, loose: Any
+) -> None:
+    moved = parts.X.assign(income=3.0 * parts.X["income"].to_numpy()[::-1] + 1.0)
+    first, second = (
+        DPSGDClassifier(**loose, degree=3).fit(X, parts.y, X_public=parts.X_public)
+        for X in (parts.X, moved)
+    )
+    assert first.encoder_.to_dict() == second.encoder_.to_dict()
+    alone = PublicEncoder(clip=3.0, degree=3).fit(parts.X_public)
+    assert first.encoder_.to_dict() == alone.to_dict()
+
+
 def test_a_degree_is_about_columns(parts: Any, loose: Any) -> None:
     with pytest.raises(ValueError, match="degree must be at least 0, got degree=-1"):
         fit(parts, DPSGDClassifier(**loose, degree=-1))
