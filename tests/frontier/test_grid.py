@@ -161,13 +161,11 @@ def test_hidden_layers_are_a_width_or_a_list_of_widths(
     assert made == {"dpsgd": of_dpsgd, "dp-fermi": of_dp_fermi or of_dpsgd}
 
 
-def test_no_hidden_layer_is_a_setting_of_its_own_where_the_default_may_have_some(
-    write: Write,
-) -> None:
+def test_no_hidden_layer_is_the_default(write: Write) -> None:
     plain = Grid.from_toml(write(ADULT + OF_GRADIENTS)).settings()
     linear = Grid.from_toml(write(f"{ADULT}{OF_GRADIENTS}hidden = []\n")).settings()
-    assert [estimator_of(setting).hidden for setting in plain] == [None, ()]
-    assert [a.key == b.key for a, b in zip(plain, linear, strict=True)] == [False, True]
+    assert [estimator_of(setting).hidden for setting in plain] == [(), ()]
+    assert [a.key == b.key for a, b in zip(plain, linear, strict=True)] == [True, True]
 
 
 @pytest.mark.parametrize(

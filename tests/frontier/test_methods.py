@@ -357,7 +357,7 @@ def test_hidden_layers_are_an_argument(files: Path) -> None:
     found = swept(files, "", 'method = ["dpsgd", "pate"]\nhidden = [[], 8, [6, 4]]\n')
     data = Grid.from_toml(files / "grid.toml").data
     models = {
-        run.setting.arguments["hidden"]: train_one(data, run.setting).student_
+        run.setting.arguments.get("hidden", "0"): train_one(data, run.setting).student_
         for run in found
         if run.setting.method == "dpsgd"
     }

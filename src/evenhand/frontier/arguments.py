@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -89,6 +88,7 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
     "answer_margin": True,
     "admit_by": "limit",
     "gate_level": 0.95,
+    HIDDEN: NO_LAYER,
     **OF_ROWS,
 }
 
@@ -215,10 +215,6 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         if value != DEFAULTS.get(name)
         and (name in OF_ANY or _varies(known, name) or _of_a_rule(name, values))
     }
-    if kept.get(HIDDEN) == NO_LAYER:
-        takes = inspect.signature(known.estimator).parameters
-        if takes[HIDDEN].default == ():
-            del kept[HIDDEN]
     for name in known.needs:
         if name not in kept:
             raise ValueError(
