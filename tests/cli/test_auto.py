@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import evenhand
-from evenhand.cli.train_options import TrainOptions, resolved
+from evenhand.cli.train_choice import resolved
+from evenhand.cli.train_options import TrainOptions
 from evenhand.datasets import Schema
 from evenhand.fairness import FairnessKind
 

@@ -18,7 +18,7 @@ import evenhand
 from evenhand import DemographicParity, EqualizedOdds, _words
 from evenhand.baselines.intervention_points import POINTS
 from evenhand.cli import app, results
-from evenhand.cli.train_options import NOT_ALWAYS_READ
+from evenhand.cli.train_limits import NOT_ALWAYS_READ
 from evenhand.fairness import FairnessKind
 from evenhand.methods import METHODS
 from evenhand.students.blind_rule import BlindRule

@@ -14,7 +14,7 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.encoded_inputs import read_encoded
-from evenhand.estimators.inputs import FitArguments, FitInputs
+from evenhand.estimators.inputs import FitArguments
 from evenhand.estimators.ledgers import open_run, own_noise
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind
@@ -215,9 +215,7 @@ class DPEBMClassifier(PrivateClassifier):
         self.fairness_kind_ = FairnessKind.NONE
         self.ledger_ = run
         self.guarantee_ = run.guarantee(
-            public=self._known(data),
-            not_covered=self._left_out(data),
-            warnings=self._cautions(),
+            public=data.known(), not_covered=data.not_covered(), warnings=self._cautions()
         )
 
     def _checked_rounds(self) -> float:
@@ -240,25 +238,6 @@ class DPEBMClassifier(PrivateClassifier):
         """Return the sum of which ``n`` cost a part of the budget."""
         sigma = sigma_for(mu_squared, n, moved, gaussian_mu=noise.gaussian_mu)
         return NoisySum(sigma=sigma, l2_sensitivity=moved)
-
-    @staticmethod
-    def _known(data: FitInputs) -> tuple[str, ...]:
-        known = [*data.made_by, "the names of columns and classes", "all settings"]
-        if data.n_public:
-            known.insert(0, f"the features of the {data.n_public} public rows")
-        return tuple(known)
-
-    @staticmethod
-    def _left_out(data: FitInputs) -> tuple[str, ...]:
-        left_out = [
-            "a choice of settings or of a model made by looking at private data",
-            "measurements on private or test rows",
-        ]
-        if data.set_aside:
-            left_out.insert(
-                0, f"the features of {data.set_aside} rows of the table, set aside as public"
-            )
-        return tuple(left_out)
 
     def _cautions(self) -> tuple[str, ...]:
         assert self.budget is not None

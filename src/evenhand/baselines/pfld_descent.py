@@ -53,7 +53,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.learners.gradients import probabilities
+from evenhand.learners.gradients import DenseGradients, probabilities
 from evenhand.learners.learner import Progress
 from evenhand.typing import FloatArray, IntArray
 
@@ -131,14 +131,10 @@ class PFLD:
         if not 0 < self.averaged <= 1:
             raise ValueError(f"averaged must lie in (0, 1], got averaged={self.averaged!r}.")
 
-    def shapes(self, n_features: int, n_classes: int) -> list[tuple[int, int]]:
-        """Shapes of the layers, the bias as a further row."""
-        widths = (n_features, *self.hidden, 1 if n_classes == 2 else n_classes)
-        return [(n_in + 1, n_out) for n_in, n_out in pairwise(widths)]
-
     def n_weights(self, n_features: int, n_classes: int) -> int:
         """Length of the gradient that a primal step releases."""
-        return sum(a * b for a, b in self.shapes(n_features, n_classes))
+        widths = (n_features, *self.hidden, 1 if n_classes == 2 else n_classes)
+        return sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths))
 
     def n_hits(self, n_classes: int) -> int:
         """Numbers in h."""
@@ -206,8 +202,7 @@ class PFLD:
                 mean += (state.weights - mean) / (t - first + 1)
             if progress is not None:
                 progress(t + 1, n_steps)
-        layers = tuple((layer[:-1].copy(), layer[-1].copy()) for layer in state.layers(mean))
-        return PFLDModel(layers=layers, multipliers=state.above - state.below)
+        return PFLDModel(layers=state.network.trained(mean), multipliers=state.above - state.below)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -222,7 +217,7 @@ class PFLDState:
     sizes: FloatArray
     margins: FloatArray
     n_classes: int
-    shapes: list[tuple[int, int]]
+    network: DenseGradients
     weights: FloatArray  # (n_weights,): all layers, one after another
     above: FloatArray  # (n_strata, n_groups, n_hits): multipliers of "rate too high"
     below: FloatArray
@@ -249,10 +244,7 @@ class PFLDState:
                 f"sizes must be above 0, one for each stratum and group, got {sizes.tolist()}. A "
                 f"group without a size has no rate."
             )
-        shapes = learner.shapes(X.shape[1], n_classes)
-        first = [np.zeros(shape) for shape in shapes]
-        for layer in first[:-1]:  # He et al. 2015
-            layer[:-1] = rng.normal(0.0, np.sqrt(2.0 / (len(layer) - 1)), layer[:-1].shape)
+        network = DenseGradients.of(X.shape[1], learner.hidden, n_classes, rng)
         cells = (*sizes.shape, learner.n_hits(n_classes))
         return cls(
             learner=learner,
@@ -263,8 +255,8 @@ class PFLDState:
             sizes=sizes,
             margins=margins if margins.ndim == 3 else margins[:, :, None],
             n_classes=n_classes,
-            shapes=shapes,
-            weights=np.concatenate([layer.ravel() for layer in first]),
+            network=network,
+            weights=network.start,
             above=np.zeros(cells),
             below=np.zeros(cells),
             estimated=np.zeros(cells),
@@ -273,17 +265,9 @@ class PFLDState:
             lengths=_rowwise(X),
         )
 
-    def layers(self, weights: FloatArray) -> list[FloatArray]:
-        """View a flat vector as the layers, each (n_in + 1, n_out)."""
-        out, start = [], 0
-        for a, b in self.shapes:
-            out.append(weights[start : start + a * b].reshape(a, b))
-            start += a * b
-        return out
-
     def forward(self) -> None:
         """Run all rows through the present weights. Reads no group."""
-        layers = self.layers(self.weights)
+        layers = self.network.layers(self.weights)
         self.inputs = [self.X]
         for layer in layers[:-1]:
             self.inputs.append(np.maximum(self.inputs[-1] @ layer[:-1] + layer[-1], 0.0))
@@ -391,7 +375,7 @@ class PFLDState:
     def _backs(self, back: FloatArray) -> list[FloatArray]:
         """Propagate gradients of the scores back to the output of every layer."""
         backs = [back]
-        layers = self.layers(self.weights)
+        layers = self.network.layers(self.weights)
         for layer, seen in zip(layers[:0:-1], self.inputs[:0:-1], strict=True):
             backs.append((backs[-1] @ layer[:-1].T) * (seen > 0))
         backs.reverse()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand import _words
+from evenhand.cli import options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, show, table
-from evenhand.cli.options import EPSILON, ReadsTables, choice
+from evenhand.cli.options import EPSILON, ReadsTables
 from evenhand.cli.output import require_place, whole_file
 from evenhand.cli.train import account_in_words, account_of
 
@@ -50,13 +50,7 @@ class AssessOptions(ReadsTables):
             show_default="not known: how often each class is decided is compared alone",
         ),
     ] = None
-    reference: Annotated[
-        str,
-        choice(
-            _words.REFERENCES,
-            help="What a group is compared with: all others pooled, each other one, or everybody.",
-        ),
-    ] = "pairwise"
+    reference: Annotated[str, options.reference()] = "pairwise"
     ledger: Annotated[
         str | None,
         typer.Option(

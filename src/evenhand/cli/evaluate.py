@@ -11,10 +11,10 @@ import typer
 from evenhand import _words
 from evenhand._checks import one_of
 from evenhand._roles import Roles
-from evenhand.cli import pictures, results
+from evenhand.cli import options, pictures, results
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, progress_bars, show
-from evenhand.cli.options import ReadsModel, choice
+from evenhand.cli.options import ReadsModel
 from evenhand.cli.output import Training, whole_file
 from evenhand.cli.pictures import ReadsPictures
 
@@ -41,14 +41,7 @@ class Measures(ReadsPictures, ReadsModel):
             show_default="those of training",
         ),
     ] = None
-    reference: Annotated[
-        str | None,
-        choice(
-            _words.REFERENCES,
-            help="What a group is compared with: all others pooled, each other one, or everybody.",
-            show_default="that of training",
-        ),
-    ] = None
+    reference: Annotated[str | None, options.reference(show_default="that of training")] = None
     positive: Annotated[
         str | None,
         typer.Option(

@@ -15,7 +15,7 @@ from evenhand._notions import OF_DECISIONS
 from evenhand.cli import options
 from evenhand.cli.console import note
 from evenhand.cli.failures import as_bad_input
-from evenhand.cli.options import ReadsModel, choice
+from evenhand.cli.options import ReadsModel
 from evenhand.cli.output import Training
 from evenhand.cli.tables import class_codes, group_columns, labels, read, sensitive_features
 
@@ -66,13 +66,7 @@ class KeepsMargins(ReadsModel):
         ),
     ] = None
     reference: Annotated[
-        str | None,
-        choice(
-            _words.REFERENCES,
-            help="What a group is compared with: all others pooled, each other one, or everybody.",
-            show_default="that of training",
-            rich_help_panel=REJECT,
-        ),
+        str | None, options.reference(show_default="that of training", rich_help_panel=REJECT)
     ] = None
     admit_by: Annotated[str, options.admit_by(REJECT)] = _words.ADMIT_BY[0]
     gate_level: Annotated[float, options.gate_level(REJECT)] = 0.95

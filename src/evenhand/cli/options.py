@@ -124,14 +124,18 @@ Margin = Annotated[
         "model learns from. A difference of two rates, in [0, 1].",
     ),
 ]
-Reference = Annotated[
-    str,
-    choice(
+
+
+def reference(**shown: Any) -> Any:
+    """Return the option that says what a group is compared with."""
+    return choice(
         _words.REFERENCES,
         help="What a group is compared with: all others pooled, each other one, or everybody.",
-        rich_help_panel=FAIRNESS,
-    ),
-]
+        **shown,
+    )
+
+
+Reference = Annotated[str, reference(rich_help_panel=FAIRNESS)]
 
 
 def admit_by(panel: str) -> Any:

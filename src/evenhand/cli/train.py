@@ -12,7 +12,7 @@ from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._roles import Roles
 from evenhand._words import AUTO
-from evenhand.cli import options, pictures, results, train_options
+from evenhand.cli import options, pictures, results, train_checks
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, note, progress_bars
 from evenhand.cli.failures import as_bad_input
@@ -30,6 +30,8 @@ from evenhand.cli.tables import (
     sharing,
     stream_of,
 )
+from evenhand.cli.train_choice import resolved
+from evenhand.cli.train_estimator import estimator_of, fairness_of
 from evenhand.cli.train_options import TrainOptions
 
 if TYPE_CHECKING:
@@ -53,8 +55,8 @@ def train(given: TrainOptions) -> None:
     started = time.perf_counter()
     roles, choice = given.roles, None
     if given.method == AUTO:
-        given, choice = train_options.resolved(given)
-    train_options.check(given)
+        given, choice = resolved(given)
+    train_checks.check(given)
     regrouping = GroupingOptions.of(given.bins, given.merge_small)
     regrouping.check(roles, has_public=given.public is not None)
     _check_account(given)
@@ -76,7 +78,7 @@ def train(given: TrainOptions) -> None:
         if reading is not None:
             tables, labelled, trial = pictures.with_rows(reading, tables, labelled, trial, bars)
         network = pictures.network_of_user(reading)
-        model = train_options.estimator_of(given, tables)
+        model = estimator_of(given, tables)
         ledger = _open_account(given, tables)
         left = None if ledger is None else _epsilon_left(ledger)
         with sharing(given.allow_shared_rows), options.workers(given.backend):
@@ -128,11 +130,11 @@ def _opened(
     given: TrainOptions, choice: Choice | None
 ) -> tuple[Path | TypedTable, TrainOptions, Choice | None]:
     """Read the private table where a choice of the method has to know its columns."""
-    if choice is None or given.images or train_options.streams(given):
+    if choice is None or given.images or given.streams:
         return given.private, given, choice
     private = read(given.private)
-    given, choice = train_options.resolved(replace(given, method=AUTO), tuple(private))
-    train_options.check(given)
+    given, choice = resolved(replace(given, method=AUTO), tuple(private))
+    train_checks.check(given)
     return private, given, choice
 
 
@@ -278,7 +280,7 @@ def _check_after(given: TrainOptions, tables: TrainingTables, labelled: dict[str
         from evenhand.estimators.group_thresholds import check_rows
 
         _, y, groups = _rows_after(tables, labelled)
-        fairness = train_options.fairness_of(given, given.margin, tables)
+        fairness = fairness_of(given, given.margin, tables)
         check_rows(groups, fairness, y, np.unique(tables.y))
 
 
@@ -288,7 +290,7 @@ def _after(
     """Return the fitted model under thresholds or a blind rule, if they were asked for."""
     if not given.keeps_margin_after:
         return model
-    fairness = train_options.fairness_of(given, given.margin, tables)
+    fairness = fairness_of(given, given.margin, tables)
     rows, y, groups = _rows_after(tables, labelled)
     if rows is None:
         rows, groups = (known.iloc[model.rows_set_aside_] for known in (tables.X, groups))
@@ -314,6 +316,19 @@ def _check_account(given: TrainOptions) -> None:
         )
 
 
+def _relation(given: TrainOptions) -> tuple[str, str]:
+    """Return whose what an account of these runs guards, and against which change."""
+    from evenhand.privacy import attribute_of
+    from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
+
+    if given.spec.protects == "attribute":
+        both = given.spec.fixed.get("variant") == "teachers" and given.pull == 0
+        unit = attribute_of(given.unit_name, and_class_label=both)
+        return unit, GROUP_AND_CLASS_LABEL if both else GROUP_LABEL
+    by_unit = given.unit is not None
+    return (given.unit_name, "add or remove one") if by_unit else ("record", "replace one")
+
+
 def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
     """Open the account, or check that the one on record guards the same data set."""
     if given.ledger is None or given.account_epsilon is None:
@@ -327,7 +342,7 @@ def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
         "unit column": given.unit or "",
         "public rows": _where_rows_are_from(given),
     }
-    unit, neighbors = train_options.relation_of(given)
+    unit, neighbors = _relation(given)
     if neighbors != "add or remove one":  # else the number of records is private
         facts["records"] = len(tables.X)
     if "://" not in given.ledger and not Path(given.ledger).absolute().parent.is_dir():

@@ -181,6 +181,21 @@ class FitInputs:
         """The extractor as a claim says it; empty for rows that none made."""
         return () if self.extractor is None else (str(self.extractor),)
 
+    def known(self, *others: str) -> tuple[str, ...]:
+        """Return what a claim takes as known: of public rows the features alone."""
+        rows = (f"the features of the {self.n_public} public rows",) if self.n_public else ()
+        return (*rows, *self.made_by, "the names of columns and classes", *others, "all settings")
+
+    def not_covered(self, *others: str) -> tuple[str, ...]:
+        """Return what a claim does not cover: of rows that were set aside, the features alone."""
+        aside = f"the features of {self.set_aside} rows of the table, set aside as public"
+        return (
+            *((aside,) if self.set_aside else ()),
+            *others,
+            "a choice of settings or of a model made by looking at private data",
+            "measurements on private or test rows",
+        )
+
     @property
     def groups_private(self) -> GroupCodes:
         """Groups of the private rows by the names of the public ones, for teachers that read them.

@@ -128,22 +128,10 @@ class NoisyGradientClassifier(PrivateClassifier):
         not_covered: tuple[str, ...] = (),
     ) -> Guarantee:
         """Return what the noisy steps promise; ``public`` says what else they took as known."""
-        known = [*data.made_by, "the names of columns and classes", *public, "all settings"]
-        if data.n_public:
-            known.insert(0, f"the features of the {data.n_public} public rows")
+        known = data.known(*public)
         if self.n_records is None:
-            known.append(
-                f"the number of private records ({data.n_private}), which sets the sampling rate"
-            )
-        left_out = [
-            *not_covered,
-            "a choice of settings or of a model made by looking at private data",
-            "measurements on private or test rows",
-        ]
-        if data.set_aside:
-            left_out.insert(
-                0, f"the features of {data.set_aside} rows of the table, set aside as public"
-            )
+            size = f"the number of private records ({data.n_private}), which sets the sampling rate"
+            known = (*known, size)
         warning = delta_warning(budget.delta, self._n_public(data))
         return Guarantee(
             epsilon=budget.epsilon,
@@ -152,8 +140,8 @@ class NoisyGradientClassifier(PrivateClassifier):
             neighbors="add or remove one",
             noise=noise.name,
             accounting=SUBSAMPLED_ACCOUNTING,
-            public=tuple(known),
-            not_covered=tuple(left_out),
+            public=known,
+            not_covered=data.not_covered(*not_covered),
             warnings=(warning,) if warning else (),
             holds=noise.protects,
             reason="" if noise.protects else "the noise came from a seed and can be removed",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -37,8 +37,24 @@ __all__ = [
 ]
 
 
+@dataclass(eq=False, repr=False)
+class _Constrained(StackedTeachers):
+    """Settings of teachers under a constraint, each on its own records."""
+
+    reads_groups = True
+
+    fairness: Notion
+    _: KW_ONLY
+    step: float = 1.0
+
+    def _regularizer(self) -> Regularizer:
+        held = require_reference(self.fairness, "overall", "A teacher")
+        return Regularizer(function=held, alpha=held.margin, step=self.step)
+
+
 @stored
-class ConstrainedLogisticTeachers(StackedTeachers):
+@dataclass(eq=False, repr=False)
+class ConstrainedLogisticTeachers(_Constrained):
     """One logistic regression for each teacher, under the constraint on its own records.
 
     Parameters
@@ -61,22 +77,10 @@ class ConstrainedLogisticTeachers(StackedTeachers):
     is no promise about its votes.
     """
 
-    reads_groups = True
-
-    def __init__(
-        self,
-        fairness: Notion,
-        C: float = 1.0,
-        *,
-        step: float = 1.0,
-        steps: int = 100,
-        learning_rate: float = 0.05,
-    ) -> None:
-        self.fairness = fairness
-        self.C = C
-        self.step = step
-        self.steps = steps
-        self.learning_rate = learning_rate
+    C: float = 1.0
+    _: KW_ONLY
+    steps: int = 100
+    learning_rate: float = 0.05
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
@@ -91,7 +95,8 @@ class ConstrainedLogisticTeachers(StackedTeachers):
 
 
 @stored
-class ConstrainedMLPTeachers(MLPTeachers):
+@dataclass(eq=False, repr=False)
+class ConstrainedMLPTeachers(MLPTeachers, _Constrained):
     """One ReLU network for each teacher, under the constraint on its own records, in PyTorch.
 
     Parameters
@@ -104,37 +109,10 @@ class ConstrainedMLPTeachers(MLPTeachers):
         As for ``MLPTeachers``.
     """
 
-    reads_groups = True
-
-    def __init__(
-        self,
-        fairness: Notion,
-        hidden: tuple[int, ...] = (64, 64),
-        *,
-        step: float = 1.0,
-        epochs: int = 20,
-        batch_size: int = 128,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.0,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(
-            hidden,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            device=device,
-        )
-        self.fairness = fairness
-        self.step = step
-
-    def _regularizer(self) -> Regularizer:
-        return _held_by_teachers(self.fairness, self.step)
-
 
 @stored
-class ConstrainedNetworkTeachers(NetworkTeachers):
+@dataclass(eq=False, repr=False)
+class ConstrainedNetworkTeachers(NetworkTeachers, _Constrained):
     """One network of any architecture for each teacher, under the constraint on its own records.
 
     For pictures, and for tables; in PyTorch.
@@ -148,39 +126,6 @@ class ConstrainedNetworkTeachers(NetworkTeachers):
     step : float
         Of the multipliers, which move once in each epoch.
     """
-
-    reads_groups = True
-
-    def __init__(
-        self,
-        fairness: Notion,
-        architecture: Any,
-        *,
-        step: float = 1.0,
-        epochs: int = 20,
-        batch_size: int = 32,
-        learning_rate: float = 0.003,
-        weight_decay: float = 0.0,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(
-            architecture,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            device=device,
-        )
-        self.fairness = fairness
-        self.step = step
-
-    def _regularizer(self) -> Regularizer:
-        return _held_by_teachers(self.fairness, self.step)
-
-
-def _held_by_teachers(fairness: Notion, step: float) -> Regularizer:
-    held = require_reference(fairness, "overall", "A teacher")
-    return Regularizer(function=held, alpha=held.margin, step=step)
 
 
 def constrained(teachers: Any, fairness: Notion) -> Any:
@@ -214,6 +159,7 @@ def constrained(teachers: Any, fairness: Notion) -> Any:
 
 
 @stored
+@dataclass(eq=False, repr=False)
 class ParityTeachers(StackedTeachers):
     """One logistic regression for each teacher, held back from telling its own groups apart.
 
@@ -247,12 +193,10 @@ class ParityTeachers(StackedTeachers):
 
     reads_groups = True
 
-    def __init__(
-        self, fairness: DemographicParity, C: float = 100.0, *, tolerance: float = 1e-7
-    ) -> None:
-        self.fairness = fairness
-        self.C = C
-        self.tolerance = tolerance
+    fairness: DemographicParity
+    C: float = 100.0
+    _: KW_ONLY
+    tolerance: float = 1e-7
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from evenhand._display import Shown
@@ -60,6 +60,10 @@ class StackedTeachers(FittedByRecords, Shown):
         """Return the learner of these settings."""
         raise NotImplementedError
 
+    def _regularizer(self) -> Regularizer | None:
+        """Return what holds a network to a margin, where something does."""
+        return None
+
     def _fit(self, given: PrivateRecords) -> StackedEnsemble:
         if given.X.ndim > 2 and not self.reads_pictures:
             raise ValueError(
@@ -83,6 +87,7 @@ class StackedTeachers(FittedByRecords, Shown):
 
 
 @stored
+@dataclass(eq=False, repr=False)
 class LogisticTeachers(StackedTeachers):
     """One logistic regression for each teacher, all solved at once in NumPy.
 
@@ -114,9 +119,9 @@ class LogisticTeachers(StackedTeachers):
     [10, 0]
     """
 
-    def __init__(self, C: float = 100.0, *, tolerance: float = 1e-7) -> None:
-        self.C = C
-        self.tolerance = tolerance
+    C: float = 100.0
+    _: KW_ONLY
+    tolerance: float = 1e-7
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
@@ -124,6 +129,7 @@ class LogisticTeachers(StackedTeachers):
 
 
 @stored
+@dataclass(eq=False, repr=False)
 class MLPTeachers(StackedTeachers):
     """One ReLU network for each teacher, all trained as one stacked network in PyTorch.
 
@@ -157,22 +163,13 @@ class MLPTeachers(StackedTeachers):
     MLPTeachers(epochs=5, hidden=(32,))
     """
 
-    def __init__(
-        self,
-        hidden: tuple[int, ...] = (64, 64),
-        *,
-        epochs: int = 20,
-        batch_size: int = 128,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.0,
-        device: str = "cpu",
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.device = device
+    hidden: tuple[int, ...] = (64, 64)
+    _: KW_ONLY
+    epochs: int = 20
+    batch_size: int = 128
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    device: str = "cpu"
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
@@ -189,11 +186,9 @@ class MLPTeachers(StackedTeachers):
             device=self.device,
         )
 
-    def _regularizer(self) -> Regularizer | None:
-        return None
-
 
 @stored
+@dataclass(eq=False, repr=False)
 class NetworkTeachers(StackedTeachers):
     """One network of any architecture for each teacher, trained as one stack, in PyTorch.
 
@@ -225,22 +220,13 @@ class NetworkTeachers(StackedTeachers):
 
     reads_pictures = True
 
-    def __init__(
-        self,
-        architecture: Any,
-        *,
-        epochs: int = 20,
-        batch_size: int = 32,
-        learning_rate: float = 0.003,
-        weight_decay: float = 0.0,
-        device: str = "cpu",
-    ) -> None:
-        self.architecture = architecture
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.device = device
+    architecture: Any
+    _: KW_ONLY
+    epochs: int = 20
+    batch_size: int = 32
+    learning_rate: float = 0.003
+    weight_decay: float = 0.0
+    device: str = "cpu"
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
@@ -256,6 +242,3 @@ class NetworkTeachers(StackedTeachers):
             regularizer=self._regularizer(),
             device=self.device,
         )
-
-    def _regularizer(self) -> Regularizer | None:
-        return None

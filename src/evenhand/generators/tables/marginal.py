@@ -43,6 +43,41 @@ _CELLS: Final = 4_000_000
 _MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 
 
+@dataclass(frozen=True, kw_only=True)
+class _PublicNumbers:
+    """What everybody knows before pairs are counted, and the noise that goes with it.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns that may be in a pair.
+    per_unit : int
+        Records of one unit that are read, at most.
+    plan : BudgetPlan
+    n_records : float
+        Of all, by the released counts by label and group.
+    """
+
+    n_columns: int
+    per_unit: int
+    plan: BudgetPlan
+    n_records: float
+
+    def sigma(self, width: int) -> float:
+        """Return the noise on a cell of the tables of a tree, if it has as many as it may."""
+        n_tables = width * self.n_columns - width * (width + 1) // 2
+        expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=self.per_unit)
+        return self.plan.mechanism(expected, PAIRS).sigma
+
+    def most_cells(self, width: int) -> float:
+        """Return the cells of the largest table that tells what it counts from its noise.
+
+        Of columns that decide each other, 2 n records are misplaced at most. The noise on their
+        table is to hide a half of that, no more.
+        """
+        return self.n_records / max(self.sigma(width) * _MEAN_ABS, 1e-12)
+
+
 @register
 @dataclass(eq=False, repr=False, kw_only=True)
 class MarginalSynthesizer(TableSynthesizer):
@@ -159,14 +194,18 @@ class MarginalSynthesizer(TableSynthesizer):
         self.merged_ = MergedStates(ranges={}, within={})
         if not self.pairs or n_columns < 2:
             return
+        known = _PublicNumbers(
+            n_columns=n_columns, per_unit=data.per_unit, plan=plan, n_records=float(weights.sum())
+        )
         if max(data.sizes) > MOST_STATES:
-            n_ranges = self._n_ranges(n_columns, data.per_unit, plan, weights)
+            stand_out = known.most_cells(self.width or NARROW) ** 0.5
+            n_ranges = int(np.clip(stand_out, LEAST_RANGES, MOST_STATES))
             self.merged_ = MergedStates.of(self.distribution_.expected(weights), n_ranges)
             data, counted = data.merged(self.merged_.ranges), self.merged_.tables(counted)
             each = each_of(self.merged_.tables(tables))
             sigmas = [sigma * self.merged_.spread(i) for i, sigma in enumerate(sigmas)]
             self.distribution_ = fit_tree(alone, each, sigmas, weights)
-        tree, pairs, counts_of_pairs = self._choose(data, plan, weights)
+        tree, pairs, counts_of_pairs = self._choose(data, known, weights)
         progress("counts", 2, 4)
         again = self._to_count_again(each, sigmas, weights, pairs)
         # All of these were counted for what was released before: the rows are not read again.
@@ -178,33 +217,17 @@ class MarginalSynthesizer(TableSynthesizer):
         self.distribution_ = fit_tree(tree, [*columns, *fresh[: len(pairs)]], sigmas, weights)
         progress("counts", 4, 4)
 
-    def _most_cells(
-        self, width: int, n_columns: int, per_unit: int, plan: BudgetPlan, weights: FloatArray
-    ) -> float:
-        """Return the cells of the largest table that tells what it counts from its noise.
-
-        Of columns that decide each other, 2 n records are misplaced at most. The noise on their
-        table is to hide a half of that, no more.
-        """
-        hides = _sigma_of_tree(width, n_columns, per_unit, plan) * _MEAN_ABS
-        return float(weights.sum()) / max(hides, 1e-12)
-
-    def _n_ranges(self, *of: Any) -> int:
-        """Return into how many ranges to merge states; arguments as for ``_most_cells``."""
-        stand_out = self._most_cells(self.width or NARROW, *of) ** 0.5
-        return int(np.clip(stand_out, LEAST_RANGES, MOST_STATES))
-
-    def _width(self, sizes: Sequence[int], *of: Any) -> int:
-        """Return from how many columns one hangs; ``of`` as for ``_most_cells``."""
+    def _width(self, sizes: Sequence[int], known: _PublicNumbers) -> int:
+        """Return from how many columns one hangs."""
         if self.width is not None:
             return self.width
         usual = float(np.median([size for size in sizes if size > 1] or [1]))
         n_labels = len(np.unique(self.conditions_.labels()))
-        most = _OF_THREE * self._most_cells(WIDE, *of)
+        most = _OF_THREE * known.most_cells(WIDE)
         return WIDE if n_labels * usual**3 <= most else NARROW
 
     def _choose(
-        self, data: CountedRows, plan: BudgetPlan, weights: FloatArray
+        self, data: CountedRows, known: _PublicNumbers, weights: FloatArray
     ) -> tuple[JunctionTree, list[Clique], list[IntArray]]:
         """Return a tree of pairs that label and group do not explain, these, and their counts."""
         n, sizes = len(data.sizes), np.array(data.sizes, dtype=np.float64)
@@ -221,12 +244,11 @@ class MarginalSynthesizer(TableSynthesizer):
             counted += [seen.sum(axis=0), seen]
             fixed += [explained.sum(axis=0), explained]
         score = TableDistances(n_tables=len(fixed), per_unit=data.per_unit)
-        released = plan.release(score, score.total(counted, fixed), CHOICE)
+        released = known.plan.release(score, score.total(counted, fixed), CHOICE)
         # As in AIM (McKenna et al. 2022), less what noise would add: that of the table to come,
         # that of this distance, and the draw of the records (a count varies by its root).
-        about = n, data.per_unit, plan, weights
-        width = self._width(data.sizes, *about)
-        sigma = _sigma_of_tree(width, n, data.per_unit, plan)
+        width = self._width(data.sizes, known)
+        sigma = known.sigma(width)
         hidden = [sigma * table.size + float(np.sqrt(table).sum()) for table in fixed]
         # No two distributions of n records are further apart: what is above that is noise.
         least = np.repeat([min(sizes[i], sizes[j]) for i, j in pairs], 2)
@@ -244,7 +266,7 @@ class MarginalSynthesizer(TableSynthesizer):
         for (i, j), own in zip(pairs, by_kind[:, 1] > 0, strict=True):
             kind[i, j] = kind[j, i] = own
         threes, within = [], set()
-        most = _OF_THREE * self._most_cells(width, *about)
+        most = _OF_THREE * known.most_cells(width)
         for three in tree.threes:
             edges = list(combinations(three, 2))
             parts = kinds[max(kind[edge] for edge in edges)]
@@ -369,13 +391,6 @@ class MarginalSynthesizer(TableSynthesizer):
                 for at in range(n)
             ),
         )
-
-
-def _sigma_of_tree(width: int, n_columns: int, per_unit: int, plan: BudgetPlan) -> float:
-    """Return the noise on a cell of the tables of a tree, if it has as many as it may; public."""
-    n_tables = width * n_columns - width * (width + 1) // 2
-    expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=per_unit)
-    return plan.mechanism(expected, PAIRS).sigma
 
 
 def _joint(counts: Sequence[IntArray]) -> IntArray:

@@ -1,0 +1,77 @@
+"""The method that ``evenhand train`` chooses where none is named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evenhand.cli.train_limits import NOT_ALWAYS_READ, read_after
+from evenhand.cli.train_options import DEMOGRAPHIC_PARITY, TrainOptions
+from evenhand.methods import METHODS
+
+if TYPE_CHECKING:
+    from evenhand.estimators.auto import Choice
+
+
+def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainOptions, Choice]:
+    """Return the options with the method that fits the case, and why it does.
+
+    Parameters
+    ----------
+    given : TrainOptions
+    columns : collection of str
+        Those of the private table, once they are known.
+    """
+    from evenhand.estimators.auto import Case, choose
+    from evenhand.fairness.notion import RateNotion
+
+    if given.sensitive and given.margin is None:
+        raise ValueError(
+            "--margin is missing. Say how far apart the groups' rates may be, for example "
+            "--margin 0.05; or name a method that keeps none, and only measure it: --method dpsgd."
+        )
+    notion = given.notion
+    case = Case(
+        protect=given.protect or "record",
+        units=given.unit is not None,
+        account=given.ledger is not None,
+        streams=given.streams,
+        for_teachers=bool(_of_teachers(given)),
+        margin=given.margin is not None and not given.blind_rule,
+        of_decisions_alone=notion.name == DEMOGRAPHIC_PARITY,
+        of_true_classes=notion.needs_labels,
+        of_rates=issubclass(notion, RateNotion),
+        confident=given.confidence is not None,
+        group_at_prediction=given.group_thresholds,
+        public_groups=given.public is not None or given.public_fraction is not None,
+        public_labels=given.calibration is not None,
+        private_groups=not columns or all(name in columns for name in given.sensitive or ()),
+        scaled=_scaled(given),
+    )
+    choice = choose(case)
+    return replace(given, method=choice.method), choice
+
+
+def _of_teachers(given: TrainOptions) -> list[str]:
+    """Return the options that were given, and that teachers alone read."""
+    by_gradients, after = METHODS["dpsgd"], read_after(given.given)
+    teachers = METHODS["fair-shares"], METHODS["pate"]
+    return [
+        option
+        for option in NOT_ALWAYS_READ
+        if option in given.given
+        and option not in after
+        and not by_gradients.accepts(option)
+        and any(known.accepts(option) for known in teachers)
+    ]
+
+
+def _scaled(given: TrainOptions) -> bool:
+    """Whether something public scales the columns."""
+    from evenhand.cli.tables import declared_schema
+    from evenhand.estimators.auto import scales
+
+    if given.public is not None or given.public_fraction is not None or given.images:
+        return True
+    return given.schema is not None and scales(declared_schema(given.schema, given.roles))
