@@ -350,7 +350,12 @@ KINDS: dict[str, Any] = {
     "shares, confident": FairSharesClassifier,
 }
 SGD: dict[str, dict[str, Any]] = {
-    "DP-SGD, features": {"n_steps": 1000, "batch_size": 1024, "learning_rate": 4.0},
+    "DP-SGD, features": {
+        "n_steps": 1000,
+        "batch_size": 1024,
+        "learning_rate": 4.0,
+        "degree": 0,
+    },
     "DP-SGD, pixels": {
         "architecture": Convolutional(widths=(8, 16)),
         "n_steps": 300,

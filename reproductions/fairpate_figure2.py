@@ -275,7 +275,7 @@ class Run:
         private = self.split.private
         for margin in SGD_MARGINS:
             parity = DemographicParity(margin=margin)
-            model = DPSGDClassifier(fairness=parity, n_steps=1500, **self.common).fit(
+            model = DPSGDClassifier(fairness=parity, n_steps=1500, degree=0, **self.common).fit(
                 private.X,
                 private.y,
                 sensitive_features=private.groups,

@@ -254,6 +254,7 @@ def gradients(
             Budget(epsilon=epsilon, delta=DELTA),
             None if margin is None else DemographicParity(margin=margin),
             n_steps=1500,
+            degree=0,
             random_state=seed,
         )
         groups = {} if margin is None else {"sensitive_features": rows.private.race}

@@ -126,7 +126,7 @@ class Scored:
             found = [fitted.predict_proba(encoder.transform(part.X)) for part in parts]
         else:
             budget = Budget(epsilon=1.0, delta=1e-5)
-            steps = DPSGDClassifier(budget, hidden=(), noise=FloatNoise(), random_state=seed)
+            steps = DPSGDClassifier(budget, degree=0, noise=FloatNoise(), random_state=seed)
             steps.fit(private.X, private.y, X_public=split.public.X)
             found = [steps.predict_proba(part.X) for part in parts]
         self.p, self.p_test = (each[:, 1] for each in found)

@@ -80,6 +80,7 @@ def dp_sgd(split: Any, seed: int, notion: Any = None, **groups: Any) -> Any:
         BUDGET,
         fairness=notion,
         n_steps=600,
+        degree=0,
         batch_size=min(1024, len(split.private.y)),
         noise=FloatNoise(),
         random_state=seed,

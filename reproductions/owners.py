@@ -89,7 +89,7 @@ def measure(seed: int) -> dict[tuple[str, float | None], tuple[float, float]]:
             rows = owners.rows(owner)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a batch larger than the few records
-                one = DPSGDClassifier(fairness=MARGIN, n_steps=1500, **settings).fit(
+                one = DPSGDClassifier(fairness=MARGIN, n_steps=1500, degree=0, **settings).fit(
                     X.iloc[rows],
                     y[rows],
                     sensitive_features=split.private.groups.iloc[rows],
@@ -112,7 +112,9 @@ def settings_of(epsilon: float, seed: int) -> dict[str, Any]:
 
 def pooled(split: Split, epsilon: float, seed: int) -> tuple[float, float]:
     """Error and gap of one private model of all records."""
-    model = DPSGDClassifier(fairness=MARGIN, n_steps=1500, **settings_of(epsilon, seed)).fit(
+    model = DPSGDClassifier(
+        fairness=MARGIN, n_steps=1500, degree=0, **settings_of(epsilon, seed)
+    ).fit(
         split.private.X,
         split.private.y.to_numpy(np.int64),
         sensitive_features=split.private.groups,

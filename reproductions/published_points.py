@@ -367,6 +367,7 @@ class Fits(Run):
         models: dict[float | None, Any] = {
             margin: DPSGDClassifier(
                 fairness=margin and DemographicParity(margin=margin, reference="pairwise"),
+                degree=0,
                 **self.common,
             )
             for margin in (None, *MARGINS)

@@ -121,6 +121,7 @@ def fitted(data: str, seed: int) -> Stream:
     model = DPSGDClassifier(
         Budget(epsilon=1.0, delta=1e-5),
         n_steps=600,
+        degree=0,
         batch_size=1024,
         noise=FloatNoise(),
         random_state=seed,

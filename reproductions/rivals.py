@@ -7,7 +7,7 @@ Tables: Adult, Credit and ACS-Income (Connecticut). Every seed is a split of its
 and 3 at delta 1e-5; noise from the operating system. Public rows scale the columns of all ways, and
 cut those of DP-EBM into bins; no label of theirs is read. No setting is read off these tables.
 
-- *DP-SGD, thresholds* (ours): ``DPSGDClassifier(hidden=())``, and one threshold per group
+- *DP-SGD, thresholds* (ours): ``DPSGDClassifier(degree=0)``, and one threshold per group
   that is set on the public rows, whose groups it reads.
 - *DP-EBM, thresholds*: ``DPEBMClassifier`` with its defaults (log-odds, rate .2, chosen on
   ACS-Income of Maryland), and the same thresholds.
@@ -68,7 +68,7 @@ WAYS = (OURS, EBM, PRINTED, DP2DP, DECOUPLED, POST, FAIRDP, SAFES)
 DRAWN = 20_000
 GROUP, LABEL = "its group", "its label"
 CUT: dict[str, Any] = {
-    OURS: functools.partial(DPSGDClassifier, hidden=()),
+    OURS: functools.partial(DPSGDClassifier, degree=0),
     EBM: DPEBMClassifier,
     PRINTED: functools.partial(DPEBMClassifier, residuals="label", recalibrated=False),
 }

@@ -68,7 +68,7 @@ class Both(Scene):
             more = {} if margin is None else {"fairness": DemographicParity(margin=margin)}
             if margin is not None:
                 given["sensitive_features"] = self.private.groups
-            model = DPSGDClassifier(hidden=(), **common, **more)
+            model = DPSGDClassifier(degree=0, **common, **more)
             return model.fit(self.private.X, self.private.y, X_public=X, **given)
         if way != REAL:
             common["public"] = drawn

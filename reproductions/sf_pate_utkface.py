@@ -206,7 +206,7 @@ def dp_sgd(rows: Faces, epsilon: float, seed: int, setting: dict[str, Any]) -> A
     """Train DP-SGD; the features of some faces are public."""
     order = np.random.default_rng((2, seed)).permutation(len(rows.y))
     public, own = order[:N_PUBLIC], order[N_PUBLIC:]
-    steps = {"n_steps": 1500} | setting
+    steps = {"n_steps": 1500, "degree": 0} | setting
     model = DPSGDClassifier(Budget(epsilon=epsilon, delta=DELTA), random_state=seed, **steps)
     return model.fit(rows.X[own], rows.y[own], X_public=rows.X[public])
 

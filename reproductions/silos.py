@@ -136,6 +136,7 @@ class Scene:
             budget=Budget(epsilon=epsilon, delta=DELTA["record"]),
             fairness=fairness,
             n_steps=1500,
+            degree=0,
             noise=FloatNoise(),
             random_state=self.seed,
         )

@@ -109,7 +109,8 @@ def fitted(way: str, epsilon: float, seed: int, rows: Split) -> Any:
     common: dict[str, Any] = {"noise": FloatNoise(), "random_state": seed}
     budget = Budget(epsilon=epsilon, delta=1e-6)
     if way != TEACHERS:
-        model = DPSGDClassifier(budget, **common, **({"hidden": (64,)} if way == WIDE else {}))
+        hidden = (64,) if way == WIDE else (16,)
+        model = DPSGDClassifier(budget, hidden=hidden, degree=0, **common)
         return model.fit(rows.private, rows.y, X_public=rows.public)
     trees = RandomForestClassifier(20, min_samples_leaf=5, random_state=seed)
     student = RandomForestClassifier(200, min_samples_leaf=20, random_state=seed)

@@ -170,10 +170,10 @@ def default_steps(
 def default_degree(n_records: int, n_columns: int, mu: float) -> int:
     """Return the degree of the curves beside numbers that DP-SGD can pay for: 3, or 0 for none.
 
-    Columns more are noise more, and a line misses what bends. With ``n mu / sqrt(d)`` of 80 and
-    more, which is the number of steps that :func:`default_steps` takes, curves gained on training
-    rows of Bank, ACS-Income, Credit and Parkinsons; below, on German and STAR, they lost
-    (``reproductions/dpsgd_steps.py``).
+    More columns bring more noise, and a line misses what bends. The bound is on ``n mu / sqrt(d)``,
+    the number of steps that :func:`default_steps` takes; 80 was chosen on training rows of Bank,
+    ACS-Income, Credit, Parkinsons, German and STAR, of which the last two lost below it
+    (``reproductions/dpsgd_curves.py``).
 
     Parameters
     ----------
