@@ -22,10 +22,10 @@ from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 FORMAT = 2
-EVENLY = 100
-"""Steps of rank between values that are kept; an atom is a value of more rows than a step has."""
+N_QUANTILES = 100
+"""Of the public values, at which ranks are kept; a value of more than a hundredth is an atom."""
 FEWEST_VALUES = 3
-"""With which a column is bent."""
+"""Distinct public values of a column that has curves, at the least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,8 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         Pass over columns that the schema does not have, instead of refusing them.
     degree : int
         With 1 or more, curves: beside a number with three or more public values stand the Legendre
-        polynomials, up to this degree, of its rank among them, so that a linear model can bend.
+        polynomials, up to this degree, of its rank among them (a polynomial basis of its quantile
+        transform), so that a linear model can bend.
         Every feature then has half of its usual size, a number a quarter and a curve an eighth:
         a descent that clips gradients cuts off more of these where rows are longer, and what is
         small bends only where many records say so.
@@ -231,13 +232,13 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         if column.bounds is not None:
             numbers = np.clip(numbers, *column.bounds)
         if curves := self._n_curves(column):
-            block[:, 1 : 1 + curves] = scale.curves(numbers, curves) / 2.0
+            block[:, 1 : 1 + curves] = scale.curves(numbers, curves) / 4.0
         # Move into the range before subtracting: inf - mean, or 1e308 / sd, would overflow.
         far = self.clip * scale.sd
         numbers = np.clip(numbers, scale.mean - far, scale.mean + far)
         block[:, 0] = np.clip((numbers - scale.mean) / scale.sd, -self.clip, self.clip)
         if self.degree:
-            block[:, : 1 + curves] /= 2.0  # and once more with all features
+            block[:, 0] /= 2.0
         if column.missing:
             block[:, -1] = missing
 
@@ -358,11 +359,11 @@ def _scale_of_rows(column: ColumnSchema, values: Column, *, ranked: bool) -> Sca
 
 
 def _ranks(numbers: FloatArray) -> dict[str, tuple[float, ...]]:
-    """Return some values, evenly by rank, the atoms and what is beside these, and their ranks."""
+    """Return quantiles, the atoms and the values beside these, with their ranks."""
     values, counts = np.unique(numbers, return_counts=True)
     until = np.cumsum(counts) / counts.sum()
-    evenly = np.searchsorted(until, np.linspace(0.0, 1.0, EVENLY + 1) * (1 - 1e-12))
-    atoms = np.flatnonzero(counts * EVENLY > counts.sum())
+    evenly = np.searchsorted(until, np.linspace(0.0, 1.0, N_QUANTILES + 1) * (1 - 1e-12))
+    atoms = np.flatnonzero(counts * N_QUANTILES > counts.sum())
     at = np.unique(np.concatenate([evenly, atoms - 1, atoms, atoms + 1]))
     at = at[(at >= 0) & (at < len(values))]
     ranks = until - counts / (2.0 * counts.sum())
@@ -379,7 +380,7 @@ def _scale_of_bounds(column: ColumnSchema, *, ranked: bool) -> Scale:
     middle, knots = (low + high) / 2, {}
     if ranked:
         knots = {
-            "values": tuple(np.linspace(low, high, EVENLY + 1).tolist()),
-            "ranks": tuple(np.linspace(0.0, 1.0, EVENLY + 1).tolist()),
+            "values": tuple(np.linspace(low, high, N_QUANTILES + 1).tolist()),
+            "ranks": tuple(np.linspace(0.0, 1.0, N_QUANTILES + 1).tolist()),
         }
     return Scale(mean=middle, sd=(high - low) / math.sqrt(12), median=middle, **knots)
