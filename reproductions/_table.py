@@ -128,6 +128,15 @@ def commit() -> str:
     ).stdout.strip()
 
 
+def claim_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the table of the claims among rows: differences by seed, and whether it agrees."""
+    return ["| claim | difference, below 0 if it holds | agrees? |", rule(3)] + [
+        f"| {row['claim']} | {interval(row['differences']):+.3f} | {row['agrees']} |"
+        for row in rows
+        if "claim" in row
+    ]
+
+
 def rule(n_columns: int) -> str:
     """Return the line below the head of a table."""
     return "| --- " * n_columns + "|"

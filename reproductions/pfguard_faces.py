@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _faces import halves
-from _table import Runs, asked, beside_saved, interval, rule, write
+from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
 from pfguard_bias import verdict
 from pfguard_mnist import Remembered
 from pfguard_sampling import BASES, NONE, STRATEGIES
@@ -260,12 +260,7 @@ def page(rows: list[dict[str, Any]], commits: Mapping[str, str]) -> list[str]:
             f"Always saying {WOMEN!r} is right for {RATIO / (1 + RATIO):.3f}.",
             "",
         ]
-        out += ["| claim | difference, below 0 if it holds | agrees? |", rule(3)]
-        out += [
-            f"| {row['claim']} | {interval(row['differences']):+.3f} | {row['agrees']} |"
-            for row in own
-            if "claim" in row
-        ]
+        out += claim_lines(own)
     return out
 
 

@@ -33,7 +33,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from _table import Runs, asked, beside_saved, interval, rule, write
+from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
 from pfguard_bias import RARE, digits, recall, verdict
 from pfguard_sampling import NONE, STRATEGIES
 
@@ -230,12 +230,7 @@ def page(rows: list[dict[str, Any]], commits: Mapping[str, str]) -> list[str]:
         head += ("teachers without, expected", "accuracy", "on the 8", "on the others")
         out += [f"| {' | '.join(head)} |", rule(len(head))]
         out += [line(row) for row in fits]
-        out += ["", "| claim | difference, below 0 if it holds | agrees? |", rule(3)]
-        out += [
-            f"| {row['claim']} | {interval(row['differences']):+.3f} | {row['agrees']} |"
-            for row in own
-            if "claim" in row
-        ]
+        out += ["", *claim_lines(own)]
     return out
 
 

@@ -39,7 +39,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from _table import Runs, asked, beside_saved, interval, rule, write
+from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
 from pfguard_bias import RARE, digits, verdict
 from pfguard_sampling import NONE
 from pfguard_teachers import DELTA, FAIR, SCALE, SIZES, TEACHERS, draw
@@ -335,12 +335,7 @@ def _reference(rows: list[dict[str, Any]]) -> list[str]:
             f"{value:.2f}" if key == "far" else f"{value:.3f}" for key, value in values.items()
         ]
         out.append(f"| {row['way']} | {size} | {' | '.join(cells)} |")
-    out += ["", "| claim | difference, below 0 if it holds | agrees? |", rule(3)]
-    return out + [
-        f"| {row['claim']} | {interval(row['differences']):+.3f} | {row['agrees']} |"
-        for row in rows
-        if "claim" in row
-    ]
+    return [*out, "", *claim_lines(rows)]
 
 
 def _bound(rows: list[dict[str, Any]]) -> list[str]:
