@@ -43,8 +43,9 @@ Faces are the first 24 components of EfficientNet-Lite0, fixed before, in the pl
 Under equalized odds the true classes of public rows are those that a student makes of the answers;
 DP-FERMI pays for its shares of groups. Rows of other data sets stay. DP-SGD for parity on tables
 was measured again when curves had come to it; the other rows of these tables are still those of
-commit 129dfa3, handed on in ``--kept``. Nothing is left out after a look at a result; weights 100 and 300, the ages and the coin were added after the first count, whose
-open points lay next to constant decisions.
+commit 129dfa3, handed on in ``--kept``. Nothing is left out after a look at a result; weights 100
+and 300, the ages and the coin were added after the first count, whose open points lay next to
+constant decisions.
 
 Seen afterwards: of the 36 points on tables that no row beats, 29 have a gap below .013. Of groups
 of 3,000 and 4,500 that are decided alike, a tenth of them favourably, test rows show a gap of .006
