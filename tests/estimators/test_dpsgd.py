@@ -390,6 +390,24 @@ def test_ranks_are_those_of_public_rows_whatever_the_private_ones_are(
     assert first.encoder_.to_dict() == alone.to_dict()
 
 
+@pytest.mark.parametrize("degree", [0, 3])
+def test_private_rows_are_encoded_once(
+    parts: Any, loose: Any, degree: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[int] = []
+    transform = PublicEncoder.transform
+
+    def counting(encoder: PublicEncoder, X: Any) -> Any:
+        rows = transform(encoder, X)
+        encoded.extend([encoder.degree] * (len(rows) == len(parts.y)))
+        return rows
+
+    monkeypatch.setattr(PublicEncoder, "transform", counting)
+    assert len(parts.X_public) != len(parts.y)
+    fit(parts, DPSGDClassifier(**loose, degree=degree))
+    assert encoded == [degree]
+
+
 def test_a_degree_is_about_columns(parts: Any, loose: Any) -> None:
     with pytest.raises(ValueError, match="degree must be at least 0, got degree=-1"):
         fit(parts, DPSGDClassifier(**loose, degree=-1))

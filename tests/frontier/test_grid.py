@@ -133,6 +133,7 @@ def test_a_range_is_written_by_its_ends(write: Write) -> None:
     assert all(isinstance(n, int) for n in drawn)
 
 
+OF_DPSGD = '[[runs]]\nmethod = "dpsgd"\nepsilon = 1\n'
 OF_GRADIENTS = '[[runs]]\nmethod = ["dpsgd", "dp-fermi"]\nepsilon = 1\n'
 
 
@@ -168,9 +169,32 @@ def test_no_hidden_layer_is_the_default(write: Write) -> None:
     assert [a.key == b.key for a, b in zip(plain, linear, strict=True)] == [True, True]
 
 
+def test_a_degree_is_a_whole_number_from_0_on_and_by_default_the_method_chooses(
+    write: Write,
+) -> None:
+    def degrees(line: str) -> list[int | None]:
+        settings = Grid.from_toml(write(f"{ADULT}{OF_DPSGD}{line}\n")).settings()
+        return [estimator_of(setting).degree for setting in settings]
+
+    assert degrees("") == [None]
+    assert degrees("degree = 0") == [0]
+    assert degrees("degree = [3, 0]") == [3, 0]
+    assert degrees("degree = { from = 0, to = 3, n = 4 }") == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (ADULT + OF_DPSGD + "degree = -1\n", "degree must be at least 0, got degree=-1"),
+        (ADULT + OF_DPSGD + "degree = 1.5\n", "degree must be a whole number, got 1.5"),
+        (
+            ADULT + RUN + "degree = 2\n",
+            "degree = 2 is not read by method = 'fairpate' beside it, but by 'dpsgd'",
+        ),
+        (
+            '[data]\nset = "color-mnist"\nextractor = "none"\n' + OF_DPSGD + "degree = 2\n",
+            "hands out pixels, and degree bends columns of numbers. Name an extractor",
+        ),
         (ADULT + OF_GRADIENTS + "hidden = [-4]\n", "hidden must be at least 0, got hidden=-4"),
         (
             ADULT + OF_GRADIENTS + "hidden = [[16, 1.5]]\n",

@@ -11,7 +11,9 @@ import numpy as np
 from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
+from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.blind_rule import PublicRows, put_around, read_public_rows
+from evenhand.estimators.encoded_inputs import EncodedInputs, read_encoded
 from evenhand.estimators.inputs import (
     FitArguments,
     FitInputs,
@@ -39,7 +41,7 @@ from evenhand.fairness.notions import parity_gaps
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.learners.gradients import TINY
 from evenhand.privacy import Budget, SubsampledGaussian
-from evenhand.typing import Array, FloatArray
+from evenhand.typing import FloatArray
 
 
 class AimMissed(UserWarning):
@@ -198,8 +200,10 @@ class DPSGDClassifier(NoisyNetworkClassifier):
             _checks.at_least("degree", self.degree, 0)
         learner = self._learner()
         rng = as_generator(self.random_state)
-        data, X_encoded = self._read(given, rng)
-        X_encoded, curved = self._curved(data, X_encoded, budget)
+        read = read_encoded(self, given, rng, coins=self._float_noise())
+        encoder, curved = self._curved(read, budget)
+        data, X_encoded = read.data, encoder.transform(read.data.X_private)
+        self.classes_, self.encoder_ = data.classes, encoder
         if curved and self.learning_rate is None and not self.hidden:
             learner = replace(learner, learning_rate=RATE_OF_CURVES * learner.learning_rate)
         notion = self._on_new_rows
@@ -356,29 +360,28 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         return replace(learner, learning_rate=rate, pull=pull), n_steps, (why,)
 
     def _curved(
-        self, data: FitInputs, X_encoded: Array, budget: Budget
-    ) -> tuple[Array, tuple[str, ...]]:
-        """Return the rows with curves beside the numbers, and why; or as they are."""
-        if X_encoded.ndim != 2 or self.architecture is not None:
+        self, read: EncodedInputs, budget: Budget
+    ) -> tuple[PublicEncoder | PixelEncoder, tuple[str, ...]]:
+        """Return the encoder with curves beside the numbers, and why; or as it was read."""
+        if isinstance(read.encoder, PixelEncoder) or self.architecture is not None:
             if self.degree:
                 raise ValueError(
                     f"degree={self.degree!r} bends columns of numbers, and pictures or "
                     f"architecture= read what they are given. Leave one of them out."
                 )
-            return X_encoded, ()
-        n, d = self._n_public(data), X_encoded.shape[1]
+            return read.encoder, ()
+        n, d = self._n_public(read.data), read.encoder.n_features_out_
         degree = default_degree(n, d, budget.mu) if self.degree is None else self.degree
         if not degree:
-            return X_encoded, ()
-        encoder = PublicEncoder(self.schema, clip=FARTHEST, degree=degree)
-        self.encoder_ = encoder.fit(data.X_public if data.n_public else None)
+            return read.encoder, ()
+        curves = PublicEncoder(self.schema, clip=FARTHEST, degree=degree)
         why = f"Curves of degree {degree} stand beside each number"
         if self.degree is None:
             why += (
                 f", for n mu / sqrt(d) is {n * budget.mu / np.sqrt(d):,.0f}, {ENOUGH_FOR_CURVES} "
                 f"or more"
             )
-        return self.encoder_.transform(data.X_private), (f"{why}.",)
+        return curves.fit(read.data.X_public if read.data.n_public else None), (f"{why}.",)
 
     def _learner(self) -> DPSGD:
         if (notion := self._on_new_rows) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,15 @@ class EncodedInputs:
     data : FitInputs
         Without public rows where a declared schema alone scales the columns.
     encoder : PublicEncoder or PixelEncoder
-    X_encoded : ndarray, shape (n_private, n_features), or of pictures (n_private, c, h, w)
     """
 
     data: FitInputs
     encoder: PublicEncoder | PixelEncoder
-    X_encoded: Array
+
+    @cached_property
+    def X_encoded(self) -> Array:
+        """The private rows, shape (n_private, n_features), or of pictures (n_private, c, h, w)."""
+        return self.encoder.transform(self.data.X_private)
 
     def groups(self, sensitive_features: Any) -> GroupCodes:
         """Return the groups of the private rows.
@@ -63,7 +67,7 @@ class EncodedInputs:
 def read_encoded(
     estimator: Any, given: FitArguments, rng: np.random.Generator, *, coins: Noise | None = None
 ) -> EncodedInputs:
-    """Check the arguments, fit the encoder on what is public, and encode the private rows.
+    """Check the arguments, and fit the encoder on what is public.
 
     ``estimator`` has the arguments ``schema``, ``classes`` and ``public_fraction``. ``coins`` are
     as for ``read_fit_inputs``.
@@ -95,4 +99,4 @@ def read_encoded(
     if by_schema:
         nobody: IntArray = np.zeros(0, dtype=np.int64)
         data = replace(data, X_public=take(data.X_public, nobody))
-    return EncodedInputs(data=data, encoder=encoder, X_encoded=encoder.transform(data.X_private))
+    return EncodedInputs(data=data, encoder=encoder)

@@ -46,8 +46,8 @@ are logistic regression. A setting has the widths as text, ``"64,32"``."""
 
 NO_LAYER: Final = "0"
 
-WHOLE: Final = ("n_teachers", "n_rows")
-"""Arguments that are whole numbers."""
+WHOLE: Final[Mapping[str, int]] = {"n_teachers": 1, "n_rows": 1, "degree": 0}
+"""Arguments that are whole numbers, and the smallest of each."""
 
 NUMBERS: Final = (
     "epsilon",
@@ -65,6 +65,7 @@ NUMBERS: Final = (
     "synthetic_share",
     "amount",
     "n_rows",
+    "degree",
 )
 OF_ANY: Final = ("gap_of", "reject_margin", "blind_margin")
 """What is asked of any model: which gap is measured, what is refused on the test rows, and the
@@ -110,7 +111,7 @@ def check_value(name: str, value: Plain | Sequence[int]) -> Plain:
     if isinstance(value, Sequence) or value is None:
         raise TypeError(f"{name} must be a number, got {value!r}.")
     if name in WHOLE:
-        return _checks.at_least(name, value, 1)  # type: ignore[arg-type]  # it checks the type
+        return _checks.at_least(name, value, WHOLE[name])  # type: ignore[arg-type]  # it checks the type
     if name in ("margin", "reject_margin", "blind_margin", "amount"):
         return _checks.closed_unit(name, value)
     if name == "fairness_weight":

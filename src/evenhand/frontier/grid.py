@@ -243,11 +243,15 @@ def _refuse_pixels(
             f"[data] extractor = 'none' hands out pixels, and method = {_listed(blind)} reads "
             f"features. Name an extractor, or take {able}."
         )
-    if any(HIDDEN in run for run in runs):
-        raise ValueError(
-            "[data] extractor = 'none' hands out pixels, and hidden makes layers of features. Name "
-            "an extractor, or leave hidden out; the network of pixels is [data] network."
-        )
+    for name, does in (
+        (HIDDEN, "makes layers of features"),
+        ("degree", "bends columns of numbers"),
+    ):
+        if any(name in run for run in runs):
+            raise ValueError(
+                f"[data] extractor = 'none' hands out pixels, and {name} {does}. Name an "
+                f"extractor, or leave {name} out; the network of pixels is [data] network."
+            )
     if any("blind_margin" in run for run in runs):
         raise ValueError(
             "[data] extractor = 'none' hands out pixels, and the rule of blind_margin infers "
