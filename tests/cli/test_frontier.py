@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from evenhand import load
 from evenhand.cli import app
 from evenhand.cli.frontier import TRAINED_ANEW
-from evenhand.frontier import RunStore, sweep
+from evenhand.frontier import RunStore, front, sweep
 from evenhand.frontier.train import Task, Trained, train
 from evenhand.methods import METHODS
 from evenhand.privacy.gaussian import epsilon_from_mu
@@ -84,9 +84,28 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
     assert "0 settings trained" in words
     assert "4 were there already" in words
     assert said["cost"]["sentence"] in words
+    assert "method epsilon gap" in words  # nothing else differs within a method
     assert "Publishing 4 runs on" in words
     assert "measurements of 4 on private rows are not covered" in words
     assert said["cost"]["sentence"].split(";")[0] in page
+
+
+def test_rows_of_the_front_say_in_what_settings_of_a_method_differ(spec: Path) -> None:
+    spec.write_text(
+        GRID.replace('"fairpate", "pate"', '"dpsgd"')
+        .replace("margin = 0.1", "margin = [0.1, 0.5]")
+        .replace("n_teachers = 30", "degree = 0\nhidden = [[], [2]]")
+    )
+    said = run("grid.toml", "--out", "front")
+    assert said.exit_code == 0, said.output
+    assert "method hidden margin epsilon gap" in " ".join(said.stdout.split())
+    with RunStore("front/runs.db") as store:
+        runs = store.runs()
+    best = [run.setting.words() for run, on in zip(runs, front(runs), strict=True) if on]
+    rows = [line.split() for line in said.stdout.splitlines() if line.startswith(" dpsgd")]
+    named = ("hidden", "margin", "epsilon")
+    told = [[words[name] for name in named if name in words] for words in best]
+    assert sorted(row[1:-4] for row in rows) == sorted(told)
 
 
 def test_a_grid_without_private_rows_releases_nothing(spec: Path) -> None:

@@ -66,6 +66,11 @@ def test_a_setting_survives_json_with_its_key(arguments: dict[str, Any], seed: i
     assert setting(arguments=dict(reversed(arguments.items())), seed=seed).key == one.key
 
 
+def test_a_setting_says_its_arguments_in_words() -> None:
+    asked = setting(arguments={"margin": 0.1, "degree": 2, "epsilon": 3.0, "balance": "no"})
+    assert asked.words() == {"balance": "no", "degree": "2", "epsilon": "3", "margin": "0.1"}
+
+
 def test_every_part_of_a_setting_changes_its_key() -> None:
     changes: list[dict[str, Any]] = [
         {},

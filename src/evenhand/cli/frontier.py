@@ -184,32 +184,28 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
     )
     if runs:
         best = [run for run, on in zip(runs, front(runs), strict=True) if on]
+        varied = _varied(runs)
         rows = [
-            (
-                run.setting.method,
-                "none" if run.as_printed else f"{run.epsilon:g}",
-                f"{run.gap:.4f}",
-                f"{run.error:.4f}",
-                _known(run.majority_error),
-                _known(run.error_without_margin),
-                f"{run.coverage:.1%}",
-            )
+            {
+                "method": run.setting.method,
+                **{name: run.setting.words().get(name, "") for name in varied},
+                "epsilon": "none" if run.as_printed else f"{run.epsilon:g}",
+                "gap": f"{run.gap:.4f}",
+                "error": f"{run.error:.4f}",
+                "of the majority class": _known(run.majority_error),
+                "without margin": _known(run.error_without_margin),
+                "coverage": f"{run.coverage:.1%}",
+            }
             for run in sorted(best, key=lambda run: (run.epsilon, run.gap))[:_SHOWN]
         ]
+        columns = [name for name in rows[0] if any(row[name] for row in rows)]
         show(
             f"Not dominated in epsilon, gap, error and coverage: {len(best)} runs"
             + (f", the first {_SHOWN}:" if len(best) > _SHOWN else ":"),
             table(
-                (
-                    "method",
-                    "epsilon",
-                    "gap",
-                    "error",
-                    "of the majority class",
-                    "without margin",
-                    "coverage",
-                ),
-                rows,
+                columns,
+                [[row[name] for name in columns] for row in rows],
+                text=columns.index("epsilon"),
             ),
         )
     if marked := sorted({run.setting.method for run in runs if run.as_printed}):
@@ -220,6 +216,15 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
 
 
 _SHOWN = 12
+
+
+def _varied(runs: list[Run]) -> list[str]:
+    """Return the arguments in which the runs of some method differ, beside epsilon."""
+    seen: dict[tuple[str, str], set[str | None]] = {}
+    for name in sorted({name for run in runs for name in run.setting.arguments} - {"epsilon"}):
+        for run in runs:
+            seen.setdefault((name, run.setting.method), set()).add(run.setting.words().get(name))
+    return list(dict.fromkeys(name for (name, _), values in seen.items() if len(values) > 1))
 
 
 def _known(value: float) -> str:

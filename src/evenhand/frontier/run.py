@@ -75,6 +75,13 @@ class Setting:
         """Whether it names a notion of one's own, ``"package.module:Class"``."""
         return any(":" in str(self.arguments.get(name)) for name in ("fairness", "gap_of"))
 
+    def words(self) -> dict[str, str]:
+        """Return the values of its arguments in words, whole numbers without a point."""
+        return {
+            name: str(int(value) if isinstance(value, float) and value.is_integer() else value)
+            for name, value in self.arguments.items()
+        }
+
     def without_seed(self) -> tuple[str, str, str, str]:
         """Return what the repetitions of one setting over seeds have in common."""
         return (self.data, self.fingerprint, self.method, json.dumps(self.arguments))

@@ -14,7 +14,7 @@ from evenhand.fairness.intervals import clopper_pearson
 from evenhand.frontier.page import estimates
 from evenhand.frontier.page.estimates import LEVEL, Estimates
 from evenhand.frontier.pareto import front_probability
-from evenhand.frontier.run import Plain, Run
+from evenhand.frontier.run import Plain, Run, Setting
 from evenhand.privacy import Guarantee
 from evenhand.report.measured import REFERENCES
 from evenhand.typing import BoolArray, FloatArray, IntArray
@@ -83,7 +83,7 @@ def page_data(runs: Sequence[Run], *, most: int = MOST_RUNS) -> dict[str, Any]:
         | {
             "method": [texts(run.setting.method) for run in first],
             "kind": kind[shown].tolist(),
-            "words": [texts(_words(run.setting.arguments)) for run in first],
+            "words": [texts(_listed(run.setting)) for run in first],
             "seeds": settings.n_seeds[shown].tolist(),
             "front": front[shown].astype(int).tolist(),
             "probability": _plain(_probabilities(kept, place[owner[by_setting]], kind[shown])),
@@ -224,13 +224,8 @@ def _where(name: str) -> str:
     return f"{name[:1].upper()}{name[1:]}. {FairnessKind(name).words}"
 
 
-def _words(arguments: Mapping[str, Plain]) -> str:
-    """Return the arguments in words, whole numbers without a point."""
-    whole = {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in arguments.items()
-    }
-    return ", ".join(f"{name}={value}" for name, value in whole.items())
+def _listed(setting: Setting) -> str:
+    return ", ".join(f"{name}={value}" for name, value in setting.words().items())
 
 
 def _groups(runs: Sequence[Run], texts: Texts) -> tuple[list[int], list[list[float | None]]]:
