@@ -130,7 +130,7 @@ def parts(folder: Path) -> list[tuple[str, str, Grid]]:
         *(at(p, IPP_EPSILONS, m, ipp=True) for p in ("S_pre", "S_in") for m in MARGINS),
         *(shares(IPP_EPSILONS, m, ipp=True) for m in MARGINS),
         {"method": ["pate"], "epsilon": IPP_EPSILONS, "reject_margin": MARGINS, **LABELS},
-        {"method": ["dpsgd"], "epsilon": SGD_EPSILONS, "reject_margin": MARGINS},
+        {"method": ["dpsgd"], "epsilon": SGD_EPSILONS, "reject_margin": MARGINS, "degree": [0]},
     ]
     notions = {
         "method": ["fair-shares"],

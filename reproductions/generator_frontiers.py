@@ -86,7 +86,7 @@ def runs_of(epsilons: Sequence[float] = EPSILONS) -> tuple[dict[str, Any], ...]:
             blind = {"neighbors": [neighbors], "use_sensitive": [False]}
             out.append({"method": ["marginal"], **common, **way, **blind})
     out.append({"method": ["fair-shares"], **common, "margin": list(MARGINS)})
-    sgd = {"method": ["dpsgd"], "epsilon": list(epsilons), "margin": list(MARGINS)}
+    sgd = {"method": ["dpsgd"], "degree": [0], "epsilon": list(epsilons), "margin": list(MARGINS)}
     return (*out, sgd)
 
 
