@@ -84,7 +84,7 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
     assert "0 settings trained" in words
     assert "4 were there already" in words
     assert said["cost"]["sentence"] in words
-    assert "method epsilon gap" in words  # nothing else differs within a method
+    assert " setting " not in words  # nothing but epsilon differs within a method
     assert "Publishing 4 runs on" in words
     assert "measurements of 4 on private rows are not covered" in words
     assert said["cost"]["sentence"].split(";")[0] in page
@@ -92,20 +92,31 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
 
 def test_rows_of_the_front_say_in_what_settings_of_a_method_differ(spec: Path) -> None:
     spec.write_text(
-        GRID.replace('"fairpate", "pate"', '"dpsgd"')
+        ("seeds = [0, 3]\n" + GRID)
+        .replace('"fairpate", "pate"', '"dpsgd"')
         .replace("margin = 0.1", "margin = [0.1, 0.5]")
         .replace("n_teachers = 30", "degree = 0\nhidden = [[], [2]]")
     )
     said = run("grid.toml", "--out", "front")
     assert said.exit_code == 0, said.output
-    assert "method hidden margin epsilon gap" in " ".join(said.stdout.split())
     with RunStore("front/runs.db") as store:
         runs = store.runs()
-    best = [run.setting.words() for run, on in zip(runs, front(runs), strict=True) if on]
-    rows = [line.split() for line in said.stdout.splitlines() if line.startswith(" dpsgd")]
-    named = ("hidden", "margin", "epsilon")
-    told = [[words[name] for name in named if name in words] for words in best]
-    assert sorted(row[1:-4] for row in rows) == sorted(told)
+    rows = [line.split() for line in said.stdout.splitlines() if line.split()[1:2] == ["dpsgd"]]
+    settings = [line.strip() for line in said.stdout.splitlines() if "seed=" in line]
+    found = [
+        f"{epsilon} {gap} {setting.removeprefix(number).strip()}"
+        for (number, _, epsilon, gap, *_), setting in zip(rows, settings, strict=True)
+    ]
+    best = [run for run, on in zip(runs, front(runs), strict=True) if on]
+    assert sorted(found) == sorted(
+        f"{run.epsilon:g} {run.gap:.4f} "
+        + ", ".join(
+            f"{name}={value:g}" if name == "margin" else f"{name}={value}"
+            for name, value in {**run.setting.arguments, "seed": run.setting.seed}.items()
+            if name in ("hidden", "margin", "seed")
+        )
+        for run in best
+    )
 
 
 def test_a_grid_without_private_rows_releases_nothing(spec: Path) -> None:

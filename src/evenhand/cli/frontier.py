@@ -174,7 +174,6 @@ def _summary(done: SweepSummary, cost: ReleaseCost, out: Path) -> dict[str, Any]
 
 
 def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
-    from evenhand.frontier import front
     from evenhand.privacy.guarantee import NOT_AS_CLAIMED
 
     show(
@@ -183,31 +182,7 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
         f"{summary['folder']}."
     )
     if runs:
-        best = [run for run, on in zip(runs, front(runs), strict=True) if on]
-        varied = _varied(runs)
-        rows = [
-            {
-                "method": run.setting.method,
-                **{name: run.setting.words().get(name, "") for name in varied},
-                "epsilon": "none" if run.as_printed else f"{run.epsilon:g}",
-                "gap": f"{run.gap:.4f}",
-                "error": f"{run.error:.4f}",
-                "of the majority class": _known(run.majority_error),
-                "without margin": _known(run.error_without_margin),
-                "coverage": f"{run.coverage:.1%}",
-            }
-            for run in sorted(best, key=lambda run: (run.epsilon, run.gap))[:_SHOWN]
-        ]
-        columns = [name for name in rows[0] if any(row[name] for row in rows)]
-        show(
-            f"Not dominated in epsilon, gap, error and coverage: {len(best)} runs"
-            + (f", the first {_SHOWN}:" if len(best) > _SHOWN else ":"),
-            table(
-                columns,
-                [[row[name] for name in columns] for row in rows],
-                text=columns.index("epsilon"),
-            ),
-        )
+        _show_front(runs)
     if marked := sorted({run.setting.method for run in runs if run.as_printed}):
         show(f"{NOT_AS_CLAIMED}: the runs of {', '.join(marked)}. Their claims say why.")
     show(str(cost))
@@ -218,13 +193,61 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
 _SHOWN = 12
 
 
-def _varied(runs: list[Run]) -> list[str]:
-    """Return the arguments in which the runs of some method differ, beside epsilon."""
+def _show_front(runs: list[Run]) -> None:
+    from evenhand.frontier import front
+
+    best = [run for run, on in zip(runs, front(runs), strict=True) if on]
+    first = sorted(best, key=lambda run: (run.epsilon, run.gap))[:_SHOWN]
+    apart = _apart(runs, first)
+    rows = [
+        {
+            "": str(number) if any(apart) else "",
+            "method": run.setting.method,
+            "epsilon": "none" if run.as_printed else f"{run.epsilon:g}",
+            "gap": f"{run.gap:.4f}",
+            "error": f"{run.error:.4f}",
+            "of the\nmajority\nclass": _known(run.majority_error),
+            "without\nmargin": _known(run.error_without_margin),
+            "coverage": f"{run.coverage:.1%}",
+        }
+        for number, run in enumerate(first, 1)
+    ]
+    columns = [name for name in rows[0] if any(row[name] for row in rows)]
+    show(
+        f"Not dominated in epsilon, gap, error and coverage: {len(best)} runs"
+        + (f", the first {_SHOWN}:" if len(best) > _SHOWN else ":"),
+        table(
+            columns,
+            [[row[name] for name in columns] for row in rows],
+            text=columns.index("epsilon"),
+        ),
+    )
+    if any(apart):
+        show(
+            table(
+                ("", "setting"),
+                [(row[""], words) for row, words in zip(rows, apart, strict=True)],
+                text=2,
+            )
+        )
+
+
+def _apart(runs: list[Run], shown: list[Run]) -> list[str]:
+    """Return in what each of the shown runs differs from runs of its method, beside epsilon."""
+
+    def words(run: Run) -> dict[str, str]:
+        return run.setting.words() | {"seed": str(run.setting.seed)}
+
+    told = [(run.setting.method, words(run)) for run in runs]
     seen: dict[tuple[str, str], set[str | None]] = {}
-    for name in sorted({name for run in runs for name in run.setting.arguments} - {"epsilon"}):
-        for run in runs:
-            seen.setdefault((name, run.setting.method), set()).add(run.setting.words().get(name))
-    return list(dict.fromkeys(name for (name, _), values in seen.items() if len(values) > 1))
+    for name in {name for _, known in told for name in known} - {"epsilon"}:
+        for method, known in told:
+            seen.setdefault((method, name), set()).add(known.get(name))
+    varied = {key for key, values in seen.items() if len(values) > 1}
+    return [
+        ", ".join(f"{n}={v}" for n, v in words(run).items() if (run.setting.method, n) in varied)
+        for run in shown
+    ]
 
 
 def _known(value: float) -> str:
