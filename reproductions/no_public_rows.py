@@ -157,7 +157,6 @@ class Scene:
         more: dict[str, Any] = {}
         if margin is not None:
             more["fairness"] = DemographicParity(margin=margin)
-        more |= {"n_steps": 1500, "degree": 0}
         model = DPSGDClassifier(schema=self.schema, **self.common(epsilon), **more)
         given = {} if margin is None else {"sensitive_features": self.private.groups}
         return model.fit(self.private.X, self.private.y, **given)
