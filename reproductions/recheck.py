@@ -393,8 +393,8 @@ def drift(script: Any) -> Checks:
 
 
 def no_public_rows(script: Any) -> Checks:
-    """ACS-Income, real public rows and drawn ones, epsilon 3, without a margin."""
-    for way in (script.REAL, script.DRAWN):
+    """ACS-Income, public rows, drawn ones and DP-SGD, epsilon 3, without a margin."""
+    for way in (script.REAL, script.DRAWN, script.SGD):
         yield from _without_margin("no_public_rows", script, way)
 
 
