@@ -107,9 +107,10 @@ class MechanismContract:
 
     def test_what_leaves_is_a_function_of_input_and_noise(self) -> None:
         made, (one, other) = self.mechanism(), self.pair()
-        inputs = np.stack([one, other, one])
+        # So many that noise of its own cannot decide all of them alike twice by chance.
+        inputs = np.stack([one, other] * 50)
         for noise in self.noises:
-            drawn = np.asarray(made.draw_noise(noise, 3, len(one)))
+            drawn = np.asarray(made.draw_noise(noise, len(inputs), len(one)))
             kept = drawn.copy()
             inputs.flags.writeable = drawn.flags.writeable = False
             first = self.release(made, inputs, drawn)
