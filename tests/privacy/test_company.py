@@ -213,3 +213,65 @@ def test_tables_that_add_up_share_a_ledger_with_votes() -> None:
     assert account.spent == pytest.approx(
         2 * tables.mu_squared(noise) + 3 * answer.mu_squared(noise)
     )
+
+
+# ------------------------------------------- Gaussian releases beside a cost at one delta
+
+
+BESIDE = 0.1
+JOINT = replace(STEPS, noise_multiplier=4.0, beside=BESIDE)
+TABLE = NoisySum(sigma=BESIDE**-0.5 * (1 + 1e-9), l2_sensitivity=1.0)
+
+
+def single(epsilon: float = 20.0) -> Ledger:
+    return ledger(Budget(epsilon=epsilon, delta=DELTA), single=True, noise=SeededNoise(0))
+
+
+def test_a_release_beside_is_paid_for_by_the_steps_and_by_no_other() -> None:
+    account = single()
+    with account.reserve({JOINT: 1}, purpose="both") as grant:
+        assert account.remaining == 0  # the whole account, before anything was drawn
+        inner = grant.beside(JOINT)
+        assert inner.remaining == pytest.approx(BESIDE)
+        assert not inner.single
+        drawn = inner.release(TABLE, np.zeros((1, 3), dtype=int), purpose="counts")
+        assert drawn.shape == (1, 3)
+        with pytest.raises(BudgetExceeded):
+            inner.release(TABLE, np.zeros((1, 3), dtype=int), purpose="once more")
+        with pytest.raises(RuntimeError, match="opened before: it is paid for once"):
+            grant.beside(JOINT)
+        next(grant.draw_by_step(JOINT, 2))
+    assert account.remaining == 0
+
+
+def test_nothing_comes_back_of_a_grant_that_released_beside_alone() -> None:
+    account = single()
+    with account.reserve({JOINT: 1}, purpose="both") as grant:
+        grant.beside(JOINT)
+    assert account.remaining == 0
+    fresh = single()
+    with fresh.reserve({JOINT: 1}, purpose="both"):
+        pass
+    assert fresh.spent == 0
+
+
+def test_what_costs_more_or_is_known_at_one_delta_stands_beside_nothing() -> None:
+    with single().reserve({JOINT: 1}, purpose="both") as grant:
+        inner = grant.beside(JOINT)
+        with pytest.raises(ValueError, match=r"known at delta=1e-05 alone"):
+            inner.reserve({STEPS: 1}, purpose="steps within")
+        with pytest.raises(BudgetExceeded):
+            inner.reserve({NoisySum(sigma=2.0, l2_sensitivity=1.0): 1}, purpose="too dear")
+        assert inner.spent == 0
+
+
+def test_steps_that_pay_for_nothing_beside_open_nothing() -> None:
+    account = single()
+    with account.reserve({STEPS: 1}, purpose="steps") as grant:
+        with pytest.raises(ValueError, match="pays for nothing beside its own draws"):
+            grant.beside(STEPS)
+        with pytest.raises(KeyError, match="is not part of this grant"):
+            grant.beside(JOINT)
+    assert account.spent == 0
+    with pytest.raises(RuntimeError, match="settled"):
+        grant.beside(STEPS)

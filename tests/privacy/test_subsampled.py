@@ -92,6 +92,73 @@ def test_a_sampling_rate_of_one_is_a_plain_gaussian() -> None:
     assert step.epsilon(1e-5) == epsilon_from_mu(0.5, 1e-5)
 
 
+def delta_of_one_step_and_a_gaussian(sigma: float, q: float, mu: float, epsilon: float) -> float:
+    """Hockey-stick divergence of one step with one Gaussian release, the worse of both directions.
+
+    The release is integrated in closed form: at a sum x with loss l it has the delta of a Gaussian
+    at epsilon - l, which may be negative.
+    """
+
+    def p(x: float) -> float:
+        return float(stats.norm.pdf(x, 0, sigma))
+
+    def mixed(x: float) -> float:
+        return (1 - q) * p(x) + q * float(stats.norm.pdf(x, 1, sigma))
+
+    def beyond(x: float, a: Any, b: Any) -> float:
+        left = epsilon - math.log(a(x) / b(x))
+        far = stats.norm.cdf(-left / mu - mu / 2)
+        return float(a(x) * (stats.norm.cdf(-left / mu + mu / 2) - math.exp(left) * far))
+
+    pieces = list(pairwise(np.linspace(-12 * sigma, 12 * sigma + 1, 41)))
+    return max(
+        sum(quad(beyond, *piece, args=pair, limit=400)[0] for piece in pieces)
+        for pair in ((mixed, p), (p, mixed))
+    )
+
+
+@pytest.mark.parametrize(("sigma", "q", "mu"), [(0.8, 0.1, 0.3), (1.5, 0.3, 0.7), (3.0, 0.5, 0.1)])
+def test_a_step_with_a_release_beside_costs_what_integrating_both_gives(
+    sigma: float, q: float, mu: float
+) -> None:
+    step = mechanism(noise_multiplier=sigma, sampling_rate=q, n_steps=1, delta=1e-4, beside=mu**2)
+    exact = delta_of_one_step_and_a_gaussian(sigma, q, mu, step.epsilon(1e-4))
+    assert 0.97e-4 < exact <= 1e-4 * (1 + 1e-6)
+    # What the step alone costs would not cover both.
+    alone = mechanism(noise_multiplier=sigma, sampling_rate=q, n_steps=1, delta=1e-4)
+    assert delta_of_one_step_and_a_gaussian(sigma, q, mu, alone.epsilon(1e-4)) > 1.05e-4
+
+
+def test_what_stands_beside_steps_that_are_not_sampled_adds_up_in_mu_squared() -> None:
+    step = mechanism(sampling_rate=1.0, n_steps=9, noise_multiplier=6.0, beside=0.11)
+    assert step.epsilon(1e-5) == pytest.approx(epsilon_from_mu(0.6, 1e-5), rel=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "rate"), [(0.5, 0.04), (3.0, 0.04), (1.0, 1.0), (50.0, 0.5)])
+def test_steps_leave_room_for_what_stands_beside_them_and_no_more(
+    epsilon: float, rate: float
+) -> None:
+    budget = Budget(epsilon=epsilon, delta=1e-6)
+    shape: dict[str, Any] = {"sampling_rate": rate, "n_steps": 200, "clip_norm": 1.0}
+    beside = 0.1 * budget.mu_squared
+    found = SubsampledGaussian.within(budget, **shape, beside=beside)
+    assert found.beside == beside
+    assert found.epsilon(1e-6) <= epsilon
+    less = mechanism(
+        **shape, noise_multiplier=found.noise_multiplier * 0.998, delta=1e-6, beside=beside
+    )
+    assert less.epsilon(1e-6) > epsilon or found.noise_multiplier < 0.41
+    assert own_ledger(budget, SeededNoise(0)).affordable(found) == 1
+    # Dearer than nothing beside; far cheaper than two budgets that add up by epsilon.
+    alone = SubsampledGaussian.within(budget, **shape).noise_multiplier
+    released = epsilon_from_mu(math.sqrt(beside), 5e-7)
+    if epsilon > released:
+        rest = Budget(epsilon=epsilon - released, delta=5e-7)
+        split = SubsampledGaussian.within(rest, **shape).noise_multiplier
+        assert alone < found.noise_multiplier < split
+    assert alone < found.noise_multiplier
+
+
 @pytest.mark.parametrize(
     ("epsilon", "rate", "steps"),
     [
@@ -173,11 +240,20 @@ def test_discrete_noise_is_refused() -> None:
         ({"n_steps": 0}, r"n_steps must be at least 1, got n_steps=0"),
         ({"clip_norm": -1.0}, r"clip_norm must be finite and > 0"),
         ({"delta": 0.0}, r"delta must lie strictly between 0 and 1"),
+        ({"beside": -0.1}, r"beside must be finite and >= 0"),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         mechanism(**changes)
+
+
+def test_a_budget_without_room_for_steps_is_refused() -> None:
+    budget = Budget(epsilon=1.0, delta=1e-5)
+    with pytest.raises(ValueError, match=r"beside must be less than .* nothing would be left"):
+        SubsampledGaussian.within(
+            budget, sampling_rate=0.1, n_steps=10, clip_norm=1.0, beside=budget.mu_squared
+        )
 
 
 def test_noise_has_the_scale_that_is_charged() -> None:

@@ -65,6 +65,14 @@ class SteppedMechanism(Mechanism, Protocol):
         """Draw the noise of one use, (n_classes,) at each step. For the ledger only."""
 
 
+class JointMechanism(Mechanism, Protocol):
+    """A mechanism whose cost is that of its own draws and of Gaussian releases beside them."""
+
+    @property
+    def beside(self) -> float:
+        """``mu**2`` of those releases, in all."""
+
+
 class Decider(Mechanism, Protocol[T_co]):
     """A mechanism whose result is a function of the counts and the noise."""
 
@@ -289,10 +297,7 @@ class Ledger:
                 f"delta={self.budget.delta:g}, and this fit needs {needed:.3g}. Nothing was "
                 f"charged or drawn. Take another account, or a smaller budget."
             ) from None
-        inner = Ledger.__new__(Ledger)
-        inner.__dict__.update(self.__dict__)
-        inner.store = MemoryStore()
-        inner._open(within=None, limit=sum(units.values()))
+        inner = self._spending(sum(units.values()))
         try:
             yield inner
         except BaseException:
@@ -387,6 +392,16 @@ class Ledger:
         self._limit = limit
         self.store.open(Account(name=self.account, limit=limit, facts=facts, within=within))
 
+    def _spending(self, units: int) -> Ledger:
+        """Return a ledger in memory, of costs that add up, that spends what is charged here."""
+        inner = Ledger.__new__(Ledger)
+        inner.__dict__.update(self.__dict__)
+        inner.single, inner._prices = False, {}
+        inner.facts = {name: fact for name, fact in self.facts.items() if name != _SINGLE}
+        inner.store = MemoryStore()
+        inner._open(within=None, limit=units)
+        return inner
+
     def _price(self, mechanism: Mechanism) -> tuple[str, int]:
         """Words and units of one use, found once: a mechanism is a value and cannot change."""
         price = self._prices.get(mechanism)
@@ -461,6 +476,7 @@ class Grant:
         self._ledger = ledger
         self._charged = charged
         self._undrawn = dict(charged)
+        self._opened: dict[Any, object] = {}
         self._settled = False
         self._left: int | None = None
 
@@ -492,6 +508,31 @@ class Grant:
         if n_uses != 1:
             raise ValueError(f"One run at a time is drawn by step, and {n_uses} are reserved.")
         return mechanism.draw_noise_by_step(self._ledger.noise, n_classes)
+
+    def beside(self, mechanism: JointMechanism) -> Ledger:
+        """Open the ledger of the Gaussian releases that one use of ``mechanism`` pays for.
+
+        It holds ``mechanism.beside`` of ``mu**2``, is opened once, and its costs add up as those of
+        any ledger. The use counts in full from here on, whatever is released of it.
+        """
+        charge, _ = self._of(mechanism)
+        if self._settled:
+            raise RuntimeError("This grant is settled: reserve again before releasing.")
+        if charge.n_uses != 1:
+            raise ValueError(
+                f"One use at a time is released beside, and {charge.n_uses} are reserved."
+            )
+        if not mechanism.beside > 0:
+            raise ValueError(
+                f"{mechanism!r} pays for nothing beside its own draws. Make it with beside= above "
+                f"0, the mu_squared of what is to be released."
+            )
+        # One step, so that of two threads only one opens it.
+        if self._opened.setdefault(mechanism, marker := object()) is not marker:
+            raise RuntimeError(
+                f"What stands beside {mechanism!r} was opened before: it is paid for once."
+            )
+        return self._ledger._spending(units_down(mechanism.beside))
 
     def _begin(self, mechanism: Mechanism, n_classes: int) -> int:
         """Count a mechanism as drawn, once, and return its reserved uses."""
@@ -526,7 +567,7 @@ class Grant:
         for mechanism, n in used.items():
             charge, _ = self._of(mechanism)
             at_least("used", n, 0)
-            allowed = 0 if mechanism in self._undrawn else charge.n_uses
+            allowed = charge.n_uses if mechanism in self._drawn() else 0
             if n > allowed:
                 never = "" if allowed else " (its noise was never drawn)"
                 raise ValueError(
@@ -552,7 +593,8 @@ class Grant:
             self.settle({m: self._charged[m][0].n_uses for m in self._drawn()})
 
     def _drawn(self) -> list[Any]:
-        return [mechanism for mechanism in self._charged if mechanism not in self._undrawn]
+        """Return those of which something was drawn, or may have been beside."""
+        return [m for m in self._charged if m not in self._undrawn or m in self._opened]
 
     def _of(self, mechanism: Mechanism) -> tuple[Charge, int]:
         try:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 import numpy as np
 from scipy.optimize import brentq
 
-from evenhand._checks import at_least, closed_unit, open_unit, positive
+from evenhand._checks import at_least, closed_unit, non_negative, open_unit, positive
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu, mu_from_epsilon
 from evenhand.privacy.keystream import Keystream, uniform
@@ -52,6 +52,10 @@ class SubsampledGaussian:
         Largest norm of one record's vector. Greater than 0.
     delta : float
         The delta at which ``mu_squared`` speaks, in (0, 1).
+    beside : float
+        ``mu**2`` of Gaussian releases about the same records, not sampled, whose cost is counted
+        together with that of the steps: before, between or after them. At least 0. They are drawn
+        by the ledger that ``Grant.beside`` opens.
 
     Privacy
     -------
@@ -59,7 +63,10 @@ class SubsampledGaussian:
     Sensitivity : L2 ``clip_norm`` at every step, also when a step depends on those before.
     Cost : ``epsilon(delta)``, from the privacy loss distribution (Koskela, Jaelkoe, Honkela 2020;
         Doroshenko et al. 2022, whose pessimistic grid makes it an upper bound), or that of
-        ``n_steps`` plain Gaussian releases where this is less.
+        ``n_steps`` plain Gaussian releases where this is less. One Gaussian of ``beside`` dominates
+        all that stands beside the steps, and the loss distributions of dominating pairs compose,
+        whatever each release follows from the others (Zhu, Dong and Wang 2022, Theorem 10; with
+        releases in between Vadhan and Zhang 2023).
 
     Notes
     -----
@@ -84,6 +91,7 @@ class SubsampledGaussian:
     n_steps: int
     clip_norm: float
     delta: float
+    beside: float = 0.0
 
     def __post_init__(self) -> None:
         hint = "Without noise the sums would leave as they are."
@@ -100,27 +108,40 @@ class SubsampledGaussian:
         object.__setattr__(self, "n_steps", at_least("n_steps", self.n_steps, 1))
         object.__setattr__(self, "clip_norm", positive("clip_norm", self.clip_norm))
         object.__setattr__(self, "delta", open_unit("delta", self.delta))
+        object.__setattr__(self, "beside", non_negative("beside", self.beside))
 
     @classmethod
     def within(
-        cls, budget: Budget, *, sampling_rate: float, n_steps: int, clip_norm: float
+        cls,
+        budget: Budget,
+        *,
+        sampling_rate: float,
+        n_steps: int,
+        clip_norm: float,
+        beside: float = 0.0,
     ) -> SubsampledGaussian:
         """Return the mechanism with the least noise that stays within ``budget``."""
         positive("sampling_rate", sampling_rate)
-        sigma = _calibrated(budget.epsilon, budget.delta, min(1.0, sampling_rate), n_steps)
+        if non_negative("beside", beside) >= budget.mu_squared:
+            raise ValueError(
+                f"beside must be less than the budget's mu_squared={budget.mu_squared:.6g}, got "
+                f"beside={beside:.6g}: nothing would be left for the steps."
+            )
+        rate = min(1.0, sampling_rate)
+        sigma = _calibrated(budget.epsilon, budget.delta, rate, n_steps, beside)
         return cls(
             noise_multiplier=sigma,
             sampling_rate=sampling_rate,
             n_steps=n_steps,
             clip_norm=clip_norm,
             delta=budget.delta,
+            beside=beside,
         )
 
     def epsilon(self, delta: float) -> float:
-        """Upper bound on epsilon at ``delta`` for all steps together."""
-        return _epsilon(
-            self.noise_multiplier, self.sampling_rate, self.n_steps, open_unit("delta", delta)
-        )
+        """Upper bound on epsilon at ``delta`` for all steps, and what stands beside, together."""
+        delta = open_unit("delta", delta)
+        return _epsilon(self.noise_multiplier, self.sampling_rate, self.n_steps, delta, self.beside)
 
     def mu_squared(self, noise: Noise) -> float:
         """``mu**2`` of the Gaussian that costs the same epsilon at ``self.delta``."""
@@ -240,8 +261,10 @@ def _repeatable_words(noise: Noise) -> Callable[[int], IntArray]:
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(noise_multiplier: float, sampling_rate: float, n_steps: int, delta: float) -> float:
-    plain = epsilon_from_mu(math.sqrt(n_steps) / noise_multiplier, delta)
+def _epsilon(
+    noise_multiplier: float, sampling_rate: float, n_steps: int, delta: float, beside: float
+) -> float:
+    plain = epsilon_from_mu(math.sqrt(n_steps / noise_multiplier**2 + beside), delta)
     if sampling_rate == 1.0 or noise_multiplier < SMALLEST_AMPLIFIED:
         return plain
     import dp_accounting  # a second to import, so only when a run needs it
@@ -255,13 +278,17 @@ def _epsilon(noise_multiplier: float, sampling_rate: float, n_steps: int, delta:
         sampling_rate, dp_accounting.GaussianDpEvent(noise_multiplier)
     )
     accountant.compose(event, n_steps)
+    if beside:
+        accountant.compose(dp_accounting.GaussianDpEvent(1.0 / math.sqrt(beside)))
     return min(plain, float(accountant.get_epsilon(delta)))
 
 
 @lru_cache(maxsize=4096)
-def _calibrated(epsilon: float, delta: float, sampling_rate: float, n_steps: int) -> float:
+def _calibrated(
+    epsilon: float, delta: float, sampling_rate: float, n_steps: int, beside: float
+) -> float:
     """Return the least noise multiplier within (epsilon, delta), rounded to the safe side."""
-    mu = mu_from_epsilon(epsilon, delta)
+    mu = math.sqrt(mu_from_epsilon(epsilon, delta) ** 2 - beside)  # what is left for the steps
     # The ledger keeps a share SLACK of the budget; a little more covers the root search of mu.
     target = epsilon * (1.0 - 10.0 * SLACK)
     enough = math.sqrt(n_steps) / mu * (1.0 + 10.0 * SLACK)  # without amplification
@@ -269,7 +296,7 @@ def _calibrated(epsilon: float, delta: float, sampling_rate: float, n_steps: int
         return enough
 
     def excess(log_sigma: float) -> float:
-        found = _epsilon(math.exp(log_sigma), sampling_rate, n_steps, delta)
+        found = _epsilon(math.exp(log_sigma), sampling_rate, n_steps, delta, beside)
         return math.log(max(found, 1e-12) / target)
 
     # By the central limit theorem mu is near q sqrt(T (exp(1 / sigma^2) - 1)) (Bu et al. 2020).
