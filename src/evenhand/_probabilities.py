@@ -34,3 +34,15 @@ def gradient_in_scores(probabilities: Array, gradient: Array) -> Array:
         gradient - (gradient * probabilities).sum(axis=-1, keepdims=True)
     )
     return many
+
+
+def nearest_on_simplex(values: FloatArray) -> FloatArray:
+    """Return the nearest probabilities to rows of numbers, (n, n_classes); the order is kept."""
+    falling = -np.sort(-values, axis=1)
+    over = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, values.shape[1] + 1)
+    kept: Array = falling > over
+    last = kept.sum(axis=1) - 1
+    cut = over[np.arange(len(values)), last]
+    near = np.maximum(values - cut[:, None], 0.0)
+    out: FloatArray = near / near.sum(axis=1, keepdims=True)
+    return out

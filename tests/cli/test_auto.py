@@ -122,7 +122,7 @@ def test_thresholds_about_true_classes_say_by_what_they_are_set(
     known: bool, town: Path, run: Run, asked: Run
 ) -> None:
     people(N_PUBLIC, 1).to_csv("known.csv", index=False)
-    labelled = ("--calibration", "known.csv") if known else ()
+    labelled = ("--calibration", "known.csv") if known else ("--no-score-counts",)
     odds = ("--group-thresholds", "--fairness", "equalized-odds", *labelled)
     words = " ".join(run(*asked({**AUTO, "--margin": "0.02"}), *odds).stdout.split())
     model = evenhand.load("model")
@@ -130,6 +130,44 @@ def test_thresholds_about_true_classes_say_by_what_they_are_set(
     assert all(said in words for said in model.choices_[:2])
     why = "public rows have labels and groups" if known else "own probabilities stand for true"
     assert why in model.choices_[1]
+
+
+def test_thresholds_by_counts_of_scores_need_no_public_row(
+    town: Path, train: Run, refuse: Run, asked: Run, tmp_path: Path
+) -> None:
+    declared = tmp_path / "schema.json"
+    Schema.declared(SCHEMA).save(declared)
+    alone: dict[str, str | None] = {**AUTO, "--public": None, "--schema": str(declared)}
+    said = train(alone, "--group-thresholds")
+    assert said["choices"][2].startswith("The scores of the private rows are counted by group")
+    model = evenhand.load("model")
+    assert model.margin_source_ == "noisy counts"
+    assert "by noisy counts of the private rows" in Path("model/report.html").read_text()
+    named = {**alone, "--method": "dpsgd", "--out": "named"}
+    assert train(named, "--group-thresholds", "--score-counts")["method"] == said["method"]
+    for options, words in (
+        (("--group-thresholds",), "or set them on noisy counts: --method dpsgd --score-counts"),
+        (("--score-counts",), "Add --group-thresholds"),
+        (("--blind-rule", "--score-counts"), "Add --group-thresholds"),
+        (
+            ("--group-thresholds", "--score-counts", "--confidence", "0.9"),
+            "is about rows that thresholds were not set on",
+        ),
+    ):
+        assert words in " ".join(refuse(*asked({**named, "--out": "no"}), *options).split())
+    assert not Path("no").exists()
+
+
+def test_counts_that_nothing_would_read_are_refused(town: Path, refuse: Run, asked: Run) -> None:
+    people(N_PUBLIC, 1).to_csv("known.csv", index=False)
+    odds = ("--group-thresholds", "--fairness", "equalized-odds", "--calibration", "known.csv")
+    for options, words in (
+        (("--score-counts",), "none are set on counts here"),
+        (("--score-counts", *odds), "--score-counts"),
+        (("--score-counts", "--method", "dpsgd", *odds), "have no true classes"),
+        (("--score-counts", "--method", "pate", "--group-thresholds"), "does not read it"),
+    ):
+        assert words in " ".join(refuse(*asked(AUTO), *options).split())
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -97,14 +97,20 @@ def test_thresholds_are_taken_only_where_they_can_be_set_and_used(case: Case) ->
     choice = choose(case)
     rule = choice.margin_rule
     assert (rule is not None) == case.margin
-    assert len(choice.sentences) == (1 if rule in (None, MARGINS[0]) else 2)
+    assert len(choice.sentences) == (1 if rule in (None, MARGINS[0]) else 2 + choice.counts)
     if rule is None or not choice.thresholds:
         return
     assert choice.spec.accepts("group_thresholds")
     assert case.group_at_prediction
     assert case.two_classes
     assert case.of_rates
-    assert case.public_groups or (case.of_true_classes and case.public_labels)
+    by_labels = case.of_true_classes and case.public_labels
+    assert case.public_groups or by_labels or choice.counts
+    if choice.counts:
+        assert choice.method == "dpsgd"
+        assert case.private_groups
+        assert case.pays_for_counts
+        assert case.public_groups or not case.confident
     assert case.public_labels or not (case.of_true_classes and case.confident)
     assert ("own probabilities" in rule.why) == (case.of_true_classes and not case.public_labels)
 
@@ -164,7 +170,10 @@ SITS: dict[str, dict[str, Any]] = {
         "public_labels": True,
         "public_groups": False,
     },
-    "no public rows have known groups": {**OF_TRUTH, "public_groups": False},
+    "no public rows have known groups, and no noisy counts of scores stand for them": {
+        **OF_TRUTH,
+        "public_groups": False,
+    },
     "the margin is about true classes, with a confidence": {**OF_TRUTH, "confident": True},
     "the margin is about true classes": OF_TRUTH,
     "otherwise": {"confident": True},
@@ -273,6 +282,33 @@ def test_a_group_that_may_be_seen_has_a_threshold_of_its_own(tmp_path: Path) -> 
     assert again.fitted_.core.choices[0] == model.choice_.said
     with pytest.raises(ValueError, match="needs the group of each row"):
         model.predict(X[PUBLIC])
+
+
+def test_counts_of_scores_are_bought_where_they_help_and_stand_for_public_rows() -> None:
+    arguments = {"fairness": MARGIN, "group_at_prediction": True}
+    both = fitted(arguments, {**OF_PUBLIC, **OF_PRIVATE})
+    assert both.margin_source_ == "noisy counts"
+    assert both.choices_[2].startswith("The scores of the private rows are counted by group")
+    alone = fitted({**arguments, "schema": BOUNDS}, OF_PRIVATE)
+    assert alone.margin_source_ == "noisy counts"
+    assert alone.model_.model_.score_counts_.shape == (2, 20)
+    rates = [
+        (alone.predict(X[own], sensitive_features=GROUPS[own], random_state=0) == "yes").mean()
+        for own in (np.flatnonzero(z == GROUPS) for z in "ab")
+    ]
+    # Of 900 rows, two rates of some 450: five standard errors, and the margin.
+    assert abs(rates[0] - rates[1]) < 0.1 + 5 * 0.034
+    for changes, rows in (
+        ({"score_counts": False}, {**OF_PUBLIC, **OF_PRIVATE}),
+        ({"budget": Budget(epsilon=0.5, delta=1e-5)}, {**OF_PUBLIC, **OF_PRIVATE}),
+        ({}, OF_PUBLIC),  # groups of private rows are not known
+    ):
+        given = {"budget": BUDGET, "random_state": 0, **arguments, **changes}
+        model = AutoClassifier(**given).fit(X[PRIVATE], Y[PRIVATE], **rows)
+        assert model.margin_source_ == "public rows"
+        assert len(model.score_counts_ if "score_counts_" in vars(model) else []) == 0
+    trained = fitted({**arguments, "score_counts": False, "schema": BOUNDS}, OF_PRIVATE)
+    assert trained.fairness_kind_ is FairnessKind.WEIGHTS  # by nothing else can thresholds be set
 
 
 KNOWN = slice(600, 800)

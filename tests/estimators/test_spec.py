@@ -24,6 +24,7 @@ SETTINGS = {
     "at": "T_in",
     "hidden": (3,),
     "degree": 2,
+    "score_counts": True,
     "fairness_weight": 0.5,
     "pull": 0.2,
     "answers": "labels",
@@ -71,7 +72,7 @@ def test_what_it_needs_it_reads_and_what_it_reads_a_grid_or_a_command_may_say(
     of_commands = {
         *("teacher", "unit", "unit_name", "ledger", "account", "account_epsilon"),
         *("public", "public_fraction", "calibration", "group_thresholds", "hidden", "pull"),
-        *("architecture", "degree"),
+        *("architecture", "degree", "score_counts"),
     }
     assert set(spec.needs) <= set(spec.reads)
     assert set(spec.reads) <= {*ARGUMENTS, *of_commands}

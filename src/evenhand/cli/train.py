@@ -272,9 +272,14 @@ def _rows_after(tables: TrainingTables, labelled: dict[str, Any]) -> tuple[Any, 
     return tables.X_public, None, sensitive_features(tables.groups)
 
 
+def _by_counts_alone(given: TrainOptions, labelled: dict[str, Any]) -> bool:
+    """Whether thresholds have nothing but the counts of scores to be set on."""
+    return given.public is None and given.public_fraction is None and not labelled
+
+
 def _check_after(given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]) -> None:
     """Refuse rows on which no thresholds can be set, before anything is spent."""
-    if given.group_thresholds:
+    if given.group_thresholds and not _by_counts_alone(given, labelled):
         import numpy as np
 
         from evenhand.estimators.group_thresholds import check_rows
@@ -291,6 +296,8 @@ def _after(
     if not given.keeps_margin_after:
         return model
     fairness = fairness_of(given, given.margin, tables)
+    if given.group_thresholds and _by_counts_alone(given, labelled):
+        return model.with_group_thresholds(fairness=fairness)
     rows, y, groups = _rows_after(tables, labelled)
     if rows is None:
         rows, groups = (known.iloc[model.rows_set_aside_] for known in (tables.X, groups))

@@ -54,6 +54,16 @@ def _check_margin(given: TrainOptions) -> None:
         raise ValueError(
             "--group-thresholds decide by the group, and --blind-rule without it. Leave one out."
         )
+    if given.score_counts and not given.group_thresholds:
+        raise ValueError(
+            "--score-counts is what thresholds by group are set on. Add --group-thresholds, or "
+            "leave it out."
+        )
+    if given.score_counts and given.calibration is not None:
+        raise ValueError(
+            "--score-counts have no true classes, and thresholds would be set on those of "
+            "--calibration alone. Leave one of them out."
+        )
     if not (given.trains_within_margin or given.keeps_margin_after):
         if given.margin is not None:
             raise ValueError(
@@ -101,12 +111,25 @@ def _check_public(given: TrainOptions) -> None:
     """Refuse public rows that are missing, or given twice."""
     has_public = given.public is not None
     aside = given.public_fraction is not None and not given.images
-    if given.keeps_margin_after and not (has_public or aside) and given.calibration is None:
+    known = has_public or aside or given.calibration is not None or given.score_counts
+    if given.keeps_margin_after and not known:
         option = "--blind-rule is" if given.blind_rule else "--group-thresholds are"
         raise ValueError(
             f"{option} set on public rows whose groups are known, and --public is missing. Give "
             f"--public FILE or --public-fraction SHARE, or for a notion about true classes "
-            f"--calibration FILE."
+            f"--calibration FILE"
+            + (
+                ""
+                if given.blind_rule
+                else "; or set them on noisy counts: --method dpsgd --score-counts"
+            )
+            + "."
+        )
+    if given.score_counts and given.confidence is not None and not (has_public or aside):
+        raise ValueError(
+            f"--confidence {given.confidence:g} is about rows that thresholds were not set on, and "
+            f"--score-counts have none. Give --public FILE or --public-fraction SHARE, or leave "
+            f"it out."
         )
     if given.blind_rule and given.calibration is None and fairness_of(given, 0.0).needs_labels:
         raise ValueError(

@@ -48,9 +48,26 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
         public_labels=given.calibration is not None,
         private_groups=not columns or all(name in columns for name in given.sensitive or ()),
         scaled=_scaled(given),
+        pays_for_counts=_pays_for_counts(given),
     )
     choice = choose(case)
-    return replace(given, method=choice.method), choice
+    if given.score_counts and "score_counts" in given.given and not choice.counts:
+        raise ValueError(
+            f"--score-counts is for thresholds by group around dpsgd, and none are set on counts "
+            f"here: {' '.join(choice.sentences)} Leave it out, or name --method dpsgd and "
+            f"--group-thresholds."
+        )
+    return replace(given, method=choice.method, score_counts=choice.counts), choice
+
+
+def _pays_for_counts(given: TrainOptions) -> bool:
+    """Whether counts of scores were asked for or, where nobody said, the budget pays for them."""
+    from evenhand.estimators.auto import counts_pay
+    from evenhand.privacy import Budget
+
+    if given.score_counts is not None or given.epsilon is None:
+        return bool(given.score_counts)
+    return counts_pay(Budget(epsilon=given.epsilon, delta=given.delta))
 
 
 def _of_teachers(given: TrainOptions) -> list[str]:

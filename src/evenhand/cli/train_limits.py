@@ -42,7 +42,8 @@ NOT_ALWAYS_READ: Final = {
     **dict.fromkeys(AFTER, "has a place of its own for fairness"),
     "reference": "compares groups in one way of its own",
     **dict.fromkeys(
-        ("hidden", "degree", "architecture", "fairness_weight", "at", "pull"), "does not read it"
+        ("hidden", "degree", "architecture", "score_counts", "fairness_weight", "at", "pull"),
+        "does not read it",
     ),
 }
 """Settings that not every method reads, and why one does not."""

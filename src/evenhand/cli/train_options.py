@@ -281,6 +281,17 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=FAIRNESS,
         ),
     ] = False
+    score_counts: Annotated[
+        bool | None,
+        typer.Option(
+            "--score-counts/--no-score-counts",
+            help="Of dpsgd with --group-thresholds: set them on the private rows' scores as well, "
+            "counted by group and released with noise for a tenth of the budget. No public row "
+            "need have a group then.",
+            show_default="with a method that was chosen, where the budget pays for it",
+            rich_help_panel=FAIRNESS,
+        ),
+    ] = None
     blind_rule: Annotated[
         bool,
         typer.Option(
@@ -517,7 +528,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
         """Whose groups are read: of the public rows, of the private rows."""
         public = self.keeps_margin_after or self.spec.teachers or self.trains_by_public_groups
         public &= self.spec.protects == "record"
-        private = self.trains_by_groups and (
+        private = (self.trains_by_groups or bool(self.score_counts)) and (
             self.check_drift or self.spec.reads_private_groups(vars(self))
         )
         return ("public",) * public + ("private",) * private

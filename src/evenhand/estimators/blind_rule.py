@@ -27,6 +27,7 @@ from evenhand.students.blind_rule import BlindFit, BlindRule
 from evenhand.students.confident import check_confidence, confident_rule, warn_of
 from evenhand.students.constrained import MarginNotMet
 from evenhand.students.inferred_groups import GroupModel, Recalibrated, SoftmaxRegression
+from evenhand.students.score_counts import NO_COUNTS
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
@@ -171,6 +172,7 @@ def put_around(
         scores, rows, fairness, len(model.classes_), groups=groups, randomised=randomised
     )
     model.student_without_margin_ = scores
+    model.score_counts_ = NO_COUNTS  # they are of the scores without the rule
     if model.groups_ is None:
         model.groups_ = rows.groups.names
     model.fairness_kind_ = FairnessKind.BLIND_RULE

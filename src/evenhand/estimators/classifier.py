@@ -32,6 +32,7 @@ from evenhand.fairness.notion import RateNotion
 from evenhand.privacy import Budget, Guarantee, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
 from evenhand.students.decisions import decisions
+from evenhand.students.score_counts import NO_COUNTS
 from evenhand.students.small_groups import Held
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
 
@@ -84,6 +85,11 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         What drew the noise; None where there was none, and after loading: the ledger names it.
     student_margin_ : StudentMargin or None
         How the student stands to its margin; None where it was not bound.
+    score_counts_ : ndarray of float64, shape (n_groups, 20)
+        Noisy counts of the private rows' scores by group and range, where they were released; else
+        empty.
+    score_noise_ : float
+        Standard deviation of the noise on each of them.
     extractor_ : ExtractorRecord or None
         The extractor whose features of pictures the model reads; None for other rows.
     rows_set_aside_ : ndarray of int64 or None
@@ -108,6 +114,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
     fairness: Any = None
     mechanism_: Any = None
     student_margin_: StudentMargin | None = None
+    score_counts_: FloatArray = NO_COUNTS
+    score_noise_: float = 0.0
     extractor_: ExtractorRecord | None = None
     rows_set_aside_: IntArray | None = None
     choices_: tuple[str, ...] = ()
@@ -430,8 +438,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
 
     def with_group_thresholds(
         self,
-        X_public: Any,
-        sensitive_features_public: Any,
+        X_public: Any = None,
+        sensitive_features_public: Any = None,
         *,
         fairness: RateNotion,
         y_public: ArrayLike | None = None,
@@ -444,8 +452,11 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
 
         Parameters
         ----------
-        X_public : DataFrame or array-like, shape (n_public, n_columns)
-        sensitive_features_public : array-like or DataFrame, n_public rows
+        X_public : DataFrame or array-like, shape (n_public, n_columns), optional
+        sensitive_features_public : array-like or DataFrame, n_public rows, optional
+            Needed, save of a model that released counts of its scores
+            (``DPSGDClassifier(score_counts=True)``): these then stand beside them, or in their
+            place, for all notions but those whose true classes ``y_public`` gives.
         fairness : RateNotion
             The margin that the decisions on these rows keep, in expectation; with ``confidence``,
             on rows that the thresholds were not set on.
@@ -461,8 +472,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
 
         Privacy
         -------
-        Free: reads the released model, and public rows with what is public of them
-        (post-processing). Rows of the private table are not such rows.
+        Free: reads the released model, counts that were released with it, and public rows with
+        what is public of them (post-processing). Rows of the private table are not such rows.
         """
         check_is_fitted(self, "student_")
         return GroupThresholdClassifier.on_public_rows(

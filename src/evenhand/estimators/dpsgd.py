@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from evenhand.estimators.plan import (
     default_steps,
     network_steps,
 )
+from evenhand.estimators.score_counts import release_counts
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind, RateNotion
 from evenhand.fairness.groups import GroupCodes
@@ -41,6 +42,7 @@ from evenhand.fairness.notions import parity_gaps
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.learners.gradients import TINY
 from evenhand.privacy import Budget, SubsampledGaussian
+from evenhand.students.score_counts import NO_COUNTS
 from evenhand.typing import FloatArray
 
 
@@ -54,8 +56,14 @@ FARTHEST: Final = 3.0
 RATE_OF_CURVES: Final = 2.0
 """Times the usual rate, for features of half their size."""
 
+STEPS: Final = "DP-SGD, all steps"
+WITH_COUNTS: Final = "DP-SGD, all steps, and scores by group, counted"
+
 SLACK: Final = 0.1
 """Part of the margin by which the gap may be above it, for multipliers hover."""
+
+COUNTS_SHARE: Final = 0.1
+"""Of the budget's ``mu**2``, for counts of scores: the steps' noise rises by 4 to 5 %."""
 
 UNBOUNDED: Final = 20.0
 """Largest multiplier where a margin is asked for; Adult at a margin of 0.01 needs less than 1."""
@@ -72,6 +80,7 @@ UNBOUNDED: Final = 20.0
             "hidden",
             "degree",
             "architecture",
+            "score_counts",
             "margin",
             "reference",
             "confidence",
@@ -87,7 +96,9 @@ UNBOUNDED: Final = 20.0
             else FairnessKind.BLIND_RULE
         ),
         public_groups=lambda settings: settings.get("confidence") is not None,
-        private_groups=lambda settings: settings.get("confidence") is None,
+        private_groups=lambda settings: (
+            settings.get("confidence") is None or bool(settings.get("score_counts"))
+        ),
     )
 )
 @dataclass(eq=False, repr=False)
@@ -143,6 +154,11 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         Default 4 for logistic regression, 8 with curves, less where the default of ``n_steps``
         would be below 30; with hidden layers that at which noise moves a weight by .3 in all, at
         most 2; 0.5 with ``architecture``.
+    score_counts : bool
+        Whether the scores of the private rows, counted by group in ranges of .05, leave with noise
+        beside the steps, for a tenth of the budget's ``mu**2``. ``with_group_thresholds`` then
+        reads them beside the public rows, or in their place. For two classes; needs
+        ``sensitive_features``.
     n_records : int, optional
         A public number of records that sets the probability ``batch_size / n_records`` of a record
         to enter a step. Default: the number of private rows, which is then public.
@@ -160,6 +176,11 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         The noise and the sampling.
     multipliers_ : ndarray, shape (n_groups, n_classes)
         Where the weights of the gaps ended. Public.
+    score_counts_ : ndarray of float64, shape (n_groups, 20)
+        The noisy counts of scores, in the order of ``groups_``; empty where they were not asked
+        for. Public.
+    score_noise_ : float
+        Standard deviation of the noise on each of them. Public.
     groups_ : tuple of str or None
     classes_, student_, encoder_
 
@@ -167,10 +188,12 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     -------
     Neighbors : add or remove one record.
     Sensitivity : one record adds a vector of L2 norm at most ``clip_norm`` to a step that it
-        enters: its gradient and, with a pull, its entry in the table of groups and decisions.
+        enters: its gradient and, with a pull, its entry in the table of groups and decisions. To
+        the counts of scores it adds 1 in one place.
     Cost : the budget, by the privacy loss distribution of the Poisson-subsampled Gaussian. It is
-        charged before anything is drawn. It is no Gaussian cost, so it cannot be charged to an
-        account that other runs share.
+        charged before anything is drawn, counts of scores included, whose cost is composed with
+        that of the steps in one loss distribution. It is no Gaussian cost, so it cannot be charged
+        to an account that other runs share.
 
     References
     ----------
@@ -193,6 +216,9 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     penalty: float | None = None
     n_steps: int | None = None
     degree: int | None = None
+    score_counts: bool = False
+
+    NUMBERS: ClassVar[tuple[str, ...]] = ("score_counts_", "score_noise_")
 
     def _learn(self, given: FitArguments) -> None:
         budget = self._checked_steps(given.ledger)
@@ -216,28 +242,39 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         groups = self._groups(given.sensitive_features, data, learner)
         learner, n_steps, why = self._scheduled(learner, budget, data, X_encoded.shape)
         self.choices_ = (*curved, *why)
-        mechanism = self._sampled(budget, data, n_steps)
+        beside = COUNTS_SHARE * budget.mu_squared if self.score_counts else 0.0
+        mechanism = self._sampled(budget, data, n_steps, beside)
         noise = self._float_noise()
         network = self._network(learner, X_encoded, data.n_classes, rng, noise)
         run = self._own_ledger(budget, noise)
-        n_groups = 0 if groups is None else groups.n_groups
-        with run.reserve({mechanism: 1}, purpose="DP-SGD, all steps") as grant:
+        pulled = None if learner.pull is None else groups
+        n_groups = 0 if pulled is None else pulled.n_groups
+        with run.reserve({mechanism: 1}, purpose=WITH_COUNTS if beside else STEPS) as grant:
             trained = learner.fit(
                 network,
                 X_encoded,
                 data.y_private,
                 noise=grant.draw_by_step(mechanism, learner.n_released(network, n_groups)),
-                groups=None if groups is None else groups.codes,
+                groups=None if pulled is None else pulled.codes,
                 n_groups=n_groups,
                 **self._steps(mechanism, data, noise, given),
             )
+            self.student_ = self._student(trained.network, data.n_classes)
+            self.score_counts_, self.score_noise_ = NO_COUNTS, 0.0
+            if groups is not None and beside:
+                self.score_counts_, self.score_noise_ = release_counts(
+                    self.student_.predict_proba(X_encoded)[:, 1],
+                    groups.codes,
+                    groups.n_groups,
+                    ledger=grant.beside(mechanism),
+                    mu_squared=beside,
+                )
         self.groups_ = None if groups is None else groups.names
         self.student_margin_ = self.student_without_margin_ = None
         self.multipliers_ = trained.multipliers
         self.mechanism_ = mechanism
-        self.fairness_kind_ = FairnessKind.NONE if groups is None else FairnessKind.WEIGHTS
+        self.fairness_kind_ = FairnessKind.NONE if pulled is None else FairnessKind.WEIGHTS
         self.ledger_ = run
-        self.student_ = self._student(trained.network, data.n_classes)
         expected = mechanism.sampling_rate * self._n_public(data)
         self._look_at_aim(trained.table, mechanism, learner, expected)
         named = () if groups is None else ("the names of the groups",)
@@ -385,6 +422,12 @@ class DPSGDClassifier(NoisyNetworkClassifier):
 
     def _learner(self) -> DPSGD:
         if (notion := self._on_new_rows) is not None:
+            if self.score_counts:
+                raise ValueError(
+                    f"score_counts=True is for thresholds by group, and a margin with "
+                    f"confidence={notion.confidence:g} is kept by a rule that reads no group. "
+                    f"Leave one out."
+                )
             if self.penalty is not None:
                 raise ValueError(
                     f"penalty={self.penalty!r} weighs the gap while training, and a margin with "
@@ -411,18 +454,26 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     def _groups(
         self, sensitive_features: Any, data: FitInputs, learner: DPSGD
     ) -> GroupCodes | None:
-        if learner.pull is None:
+        if learner.pull is None and not self.score_counts:
             return None
+        if self.score_counts and data.n_classes != 2:
+            raise ValueError(
+                f"score_counts=True counts the scores of one class, for thresholds by group of two "
+                f"classes, and y has {data.n_classes}. Leave it out."
+            )
         if sensitive_features is None:
             raise ValueError(
-                "Training pulls the groups together and needs the group of every private row; "
+                "Scores are counted by group, and sensitive_features is missing. Pass the group of "
+                "every private row, or leave out score_counts=True."
+                if learner.pull is None
+                else "Training pulls the groups together and needs the group of every private row; "
                 "sensitive_features is missing. Pass it, or leave out fairness= and penalty=."
             )
         known = self._private_groups(sensitive_features, data)
         if known.n_groups < 2:
             raise ValueError(
                 f"The rows hold one group only ({_values.quoted(known.names[0])}): there is "
-                f"nothing to compare it with. Check the sensitive column, or leave out fairness= "
-                f"and penalty=."
+                f"nothing to compare it with. Check the sensitive column, or leave out fairness=, "
+                f"penalty= and score_counts=."
             )
         return known

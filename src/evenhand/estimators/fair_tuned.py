@@ -16,6 +16,7 @@ from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import encode_groups
 from evenhand.students.fair_tuning import fair_tune
 from evenhand.students.last_layer import LastLayer, last_layer
+from evenhand.students.score_counts import NO_COUNTS
 from evenhand.students.within import Within
 from evenhand.typing import Array, ArrayLike, IntArray
 
@@ -60,6 +61,7 @@ def tuned(
     out.student_margin_ = StudentMargin(
         notion=fairness, gap=found.fit.gap, met=found.fit.met, groups=groups.names
     )
+    out.score_counts_ = NO_COUNTS  # they are of the scores before
     out.tuning_weight_, out.fairness_kind_ = found.weight, FairnessKind.WEIGHTS
     said = f"the features, groups and labels of the {len(X)} public rows that tuned the student"
     out.guarantee_ = replace(model.guarantee_, public=(*model.guarantee_.public, said))

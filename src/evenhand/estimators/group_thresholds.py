@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -31,6 +32,7 @@ from evenhand.students.confident import (
     warn_of,
 )
 from evenhand.students.inferred_groups import folds
+from evenhand.students.score_counts import NO_COUNTS, count_scores, rows_of
 from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds, within_of
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
@@ -39,6 +41,7 @@ BY_PROBABILITIES = (
     "rates among true classes are those that the model's own probabilities expect: no true class "
     "of a public row was read"
 )
+NO_CODES: Final = np.zeros(0, dtype=np.int64)
 WAY_OUT = "Say how far apart the groups may be, for example fairness=EqualizedOdds(margin=0.05)."
 
 
@@ -63,6 +66,8 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
     margin_source_ : str
         Where it is: ``"public rows"`` for rates of decisions; for rates among true classes
         ``"calibration rows"``, public ones with labels, or ``"own probabilities"`` of the model.
+        ``"noisy counts"`` and ``"expected counts"`` in place of the first and the last, where the
+        model released counts of its scores, with public rows or without any.
     guarantee_ : Guarantee
         The model's, and what this step adds to it.
     ledger_ : Ledger, SavedLedger or None
@@ -73,8 +78,9 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
 
     Privacy
     -------
-    Free: reads a released model, and public rows, their groups and, where they are given, their
-    labels (post-processing). Rows of the private table are not such rows.
+    Free: reads a released model, counts that were released with it, and public rows, their groups
+    and, where they are given, their labels (post-processing). Rows of the private table are not
+    such rows.
     """
 
     model_: Any
@@ -100,31 +106,22 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         y_public: ArrayLike | None = None,
     ) -> GroupThresholdClassifier:
         """Set the thresholds; see ``ClassifierWithClaim.with_group_thresholds``."""
-        groups, labels = check_rows(sensitive_features_public, fairness, y_public, model.classes_)
         if not hasattr(model, "predict_proba"):
             raise ValueError(
                 f"Group thresholds cut probabilities, and {type(model.student_).__name__} has no "
                 f"predict_proba. Train with a student that has one."
             )
-        scores, cross_fitted = model.predict_proba(X_public)[:, 1], None
-        within = within_of(fairness, scores, groups.codes, groups.n_groups, labels)
-        if within.source == "own probabilities":
-            _require_records(within, groups.names, model.classes_)
-        if fairness.confidence is None:
-            thresholds = GroupThresholds.fit(
-                scores, groups.codes, fairness=fairness, n_groups=groups.n_groups, labels=labels
-            )
-        else:
-            thresholds, cross_fitted = confident_thresholds(scores, within, groups.names)
+        rows = _Rows.of(model, X_public, sensitive_features_public, fairness, y_public)
+        thresholds, cross_fitted = rows.thresholds(fairness)
         cuts = Cuts(
             notion=fairness,
             label=str(model.classes_[1]),
-            groups=groups.names,
+            groups=rows.names,
             thresholds=thresholds,
             cross_fitted=cross_fitted,
-            source=within.source,
+            source=rows.source(fairness),
         )
-        return cls.of_cuts(model, cuts, _guarantee(model.guarantee_, cuts, len(groups)))
+        return cls.of_cuts(model, cuts, _guarantee(model.guarantee_, cuts, rows.n_public))
 
     @property
     def fitted_(self) -> FittedModel:
@@ -254,26 +251,23 @@ def check_rows(
 
 
 def confident_thresholds(
-    scores: FloatArray, within: Within, names: tuple[str, ...]
+    scores: FloatArray,
+    within: Within,
+    names: tuple[str, ...],
+    rule: Callable[[RateNotion, IntArray], GroupThresholds],
 ) -> tuple[GroupThresholds, Estimate]:
     """Return thresholds that are chosen by rows they were not set on; see ``fit_confident``.
 
     Each part of the rows is decided by thresholds that were set on the others, for shares of the
     margin; of those whose upper limit is within the margin, that with the least error is taken: by
-    the labels, or else as the scores expect it.
+    the labels, or else as the scores expect it. ``rule(notion, rows)`` sets them on some rows.
     """
-    codes, n_groups, fairness = within.groups, within.n_groups, within.notion
+    codes, fairness = within.groups, within.notion
     check_confidence(within, names)
-    everybody = np.ones(n_groups, dtype=bool)
+    everybody = np.ones(within.n_groups, dtype=bool)
     targets, rng = targets_of(within, everybody), as_generator(0)
     decided = np.zeros((len(targets), len(scores)), dtype=np.int64)
     held = [replace(fairness, margin=t * fairness.margin, confidence=None) for t in targets]
-
-    def rule(notion: RateNotion, rows: IntArray) -> GroupThresholds:
-        labels = None if within.labels is None else within.labels[rows]
-        return GroupThresholds.fit(
-            scores[rows], codes[rows], fairness=notion, n_groups=n_groups, labels=labels
-        )
 
     for others, out in folds(codes):
         for i, notion in enumerate(held):
@@ -290,6 +284,127 @@ def confident_thresholds(
     chosen = choose(candidates, fairness.margin)
     warn_of(within, 0.0, chosen)  # on the rows themselves they keep their margin
     return rule(held[targets.index(chosen.target)], np.arange(len(codes))), chosen.gap
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Rows:
+    """What thresholds are set on: public rows, and the scores of private ones as they were counted.
+
+    Parameters
+    ----------
+    names : tuple of str
+    classes : ndarray, shape (2,)
+    scores, codes : ndarray, shape (n_public,)
+        Of the public rows.
+    labels : ndarray of int64, shape (n_public,), or None
+        Their true classes; counts have none, and do not stand beside such rows.
+    counts : ndarray of float64, shape (n_groups, N_RANGES) or (0,)
+        Those that the model released.
+    noise : float
+        Standard deviation of the noise on each.
+    """
+
+    names: tuple[str, ...]
+    classes: Array
+    scores: FloatArray
+    codes: IntArray
+    labels: IntArray | None
+    counts: FloatArray
+    noise: float
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        X_public: Any,
+        sensitive_features_public: Any,
+        fairness: object,
+        y_public: ArrayLike | None,
+    ) -> _Rows:
+        """Read the public rows, if any, and the counts that the model released, if any."""
+        counts = model.score_counts_
+        if X_public is None and sensitive_features_public is None and y_public is None:
+            _check_counts(counts, fairness)
+            names, scores, codes, labels = model.groups_, np.zeros(0), NO_CODES, None
+        else:
+            groups, labels = check_rows(
+                sensitive_features_public, fairness, y_public, model.classes_
+            )
+            scores = np.asarray(model.predict_proba(X_public)[:, 1])
+            _checks.same_length(X_public=scores, sensitive_features_public=groups)
+            names, codes = groups.names, groups.codes
+            counts = counts if labels is None else NO_COUNTS
+            if len(counts):
+                names = (*model.groups_, *(n for n in names if n not in model.groups_))
+                codes = np.array([names.index(name) for name in groups.names])[codes]
+                counts = np.pad(counts, [(0, len(names) - len(counts)), (0, 0)])
+        return cls(
+            names=names,
+            classes=model.classes_,
+            scores=scores,
+            codes=codes,
+            labels=labels,
+            counts=counts,
+            noise=model.score_noise_,
+        )
+
+    @property
+    def n_public(self) -> int:
+        """Number of public rows."""
+        return len(self.scores)
+
+    def source(self, fairness: RateNotion) -> str:
+        """Where the margin is read."""
+        if fairness.needs_labels:
+            by_labels = "own probabilities" if self.labels is None else "calibration rows"
+            return "expected counts" if len(self.counts) else by_labels
+        return "noisy counts" if len(self.counts) else "public rows"
+
+    def fit(self, fairness: RateNotion, rows: IntArray | None = None) -> GroupThresholds:
+        """Set the thresholds on some of the public rows, and on the counts."""
+        known = slice(None) if rows is None else rows
+        scores, codes, n_groups = self.scores[known], self.codes[known], len(self.names)
+        if len(self.counts):
+            public = count_scores(scores, codes, n_groups)
+            scores, codes = rows_of(self.counts, self.noise, public)
+            sizes = np.bincount(codes, minlength=n_groups)
+            if not sizes.all():
+                raise ValueError(
+                    f"By noisy counts there is no row of group {self.names[int(sizes.argmin())]!r} "
+                    f"and no public row, so no threshold can be set for it. Give public rows of "
+                    f"it, or merge it with another group."
+                )
+        labels = None if self.labels is None else self.labels[known]
+        within = within_of(fairness, scores, codes, n_groups, labels)
+        if within.source == "own probabilities":
+            _require_records(within, self.names, self.classes)
+        return GroupThresholds.fit(
+            scores, codes, fairness=fairness, n_groups=n_groups, labels=labels
+        )
+
+    def thresholds(self, fairness: RateNotion) -> tuple[GroupThresholds, Estimate | None]:
+        """Set the thresholds; with a confidence they are chosen by rows they were not set on."""
+        if fairness.confidence is None:
+            return self.fit(fairness), None
+        within = within_of(fairness, self.scores, self.codes, len(self.names), self.labels)
+        return confident_thresholds(self.scores, within, self.names, self.fit)
+
+
+def _check_counts(counts: FloatArray, fairness: object) -> None:
+    """Refuse thresholds without a public row where the counts of scores cannot stand for them."""
+    if not len(counts):
+        raise ValueError(
+            "Thresholds by group are set on public rows, or on scores of private rows that were "
+            "counted by group and released with noise; there is neither. Pass X_public and "
+            "sensitive_features_public, or fit with DPSGDClassifier(score_counts=True)."
+        )
+    notion = require_notion(fairness, WAY_OUT)
+    if notion.confidence is not None:
+        raise ValueError(
+            f"confidence={notion.confidence:g} is about rows that thresholds were not set on, and "
+            f"counts of scores have none. Pass X_public and sensitive_features_public, or leave "
+            f"confidence out."
+        )
 
 
 def _labels(y_public: ArrayLike | None, classes: Array, fairness: RateNotion) -> IntArray | None:
@@ -320,8 +435,12 @@ def _require_records(within: Within, names: tuple[str, ...], classes: Array) -> 
 
 def _guarantee(guarantee: Guarantee, cuts: Cuts, n_rows: int) -> Guarantee:
     """Return the claim with what is public of these rows, and what the thresholds go by."""
+    out = guarantee.with_warning(NEEDS_GROUP)
+    if cuts.source in ("own probabilities", "expected counts"):
+        out = out.with_warning(BY_PROBABILITIES)
+    if not n_rows:
+        return out
     labelled = cuts.source == "calibration rows"
     what = "features, groups and labels" if labelled else "features and groups"
     said = f"the {what} of the {n_rows} public rows that set the thresholds"
-    out = replace(guarantee, public=(*guarantee.public, said)).with_warning(NEEDS_GROUP)
-    return out if cuts.source != "own probabilities" else out.with_warning(BY_PROBABILITIES)
+    return replace(out, public=(*out.public, said))

@@ -21,6 +21,9 @@ WHERE: Final[Mapping[str, str]] = {
     "released answers": "on the public rows (classes by the released answers)",
     "drawn rows": "on rows drawn from noisy counts",
     "own probabilities": "on the public rows (classes by the model's own probabilities)",
+    "noisy counts": "by noisy counts of the private rows' scores",
+    "expected counts": "by noisy counts of the private rows' scores (classes by the model's own "
+    "probabilities)",
     "noisy tables": "by the noisy tables of the last steps of training",
 }
 """Where a student's margin is read, in the words of a sentence."""

@@ -83,14 +83,18 @@ class NoisyGradientClassifier(PrivateClassifier):
         return data.n_private if self.n_records is None else self.n_records
 
     def _sampled(
-        self, budget: Budget, data: FitInputs, n_steps: int | None = None
+        self, budget: Budget, data: FitInputs, n_steps: int | None = None, beside: float = 0.0
     ) -> SubsampledGaussian:
-        """Return the mechanism of all steps that spends ``budget``; ``n_steps`` of them."""
+        """Return the mechanism of all steps that spends ``budget``; ``n_steps`` of them.
+
+        ``beside`` of its ``mu_squared`` is left for Gaussian releases beside the steps.
+        """
         return SubsampledGaussian.within(
             budget,
             sampling_rate=min(1.0, self.batch_size / self._n_public(data)),
             n_steps=n_steps or self.n_steps or N_STEPS,
             clip_norm=self.clip_norm,
+            beside=beside,
         )
 
     def _steps(

@@ -28,6 +28,7 @@ BY_NAME: Final = (
     "at",
     "hidden",
     "degree",
+    "score_counts",
     "fairness_weight",
     "pull",
     "answer_margin",

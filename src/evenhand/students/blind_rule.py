@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import linprog
 
+from evenhand._probabilities import nearest_on_simplex
 from evenhand.learners.mixture import uniform_of_rows
 from evenhand.students.constrained import ENOUGH
 from evenhand.students.inferred_groups import SEED, GroupModel, InferredGroups, folds
 from evenhand.students.within import Within
-from evenhand.typing import Array, BoolArray, FloatArray, IntArray
+from evenhand.typing import Array, FloatArray, IntArray
 
 EXACT: Final = 1e-6
 """Expected error by which a solution may be above the least: far less than one record."""
@@ -104,7 +105,7 @@ class BlindRule:
         cells = self.features.cells_of(X, p)
         if self.randomised:
             return self.decisions(p, cells)
-        return _on_simplex(self._left(p, cells)[0])
+        return nearest_on_simplex(self._left(p, cells)[0])
 
     def decisions(self, p: FloatArray, cells: FloatArray) -> FloatArray:
         """Return the probability with which each class is decided, (n, n_classes)."""
@@ -418,15 +419,3 @@ class _Looked:
         if least < self._least:
             self._least, self.best = least, (rules, shares)
         return apart
-
-
-def _on_simplex(values: FloatArray) -> FloatArray:
-    """Return the nearest probabilities to rows of numbers, (n, n_classes); the order is kept."""
-    falling = -np.sort(-values, axis=1)
-    over = (np.cumsum(falling, axis=1) - 1.0) / np.arange(1, values.shape[1] + 1)
-    kept: BoolArray = falling > over
-    last = kept.sum(axis=1) - 1
-    cut = over[np.arange(len(values)), last]
-    near = np.maximum(values - cut[:, None], 0.0)
-    out: FloatArray = near / near.sum(axis=1, keepdims=True)
-    return out

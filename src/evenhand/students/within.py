@@ -23,6 +23,9 @@ SOURCES: Final[Mapping[str, str]] = {
     "released answers": "on the public rows, with their classes as the released answers tell them",
     "own probabilities": "on the public rows, with their classes as the model's own probabilities "
     "tell them",
+    "noisy counts": "by noisy counts of the private rows' scores",
+    "expected counts": "by noisy counts of the private rows' scores, with their classes as the "
+    "model's own probabilities tell them",
 }
 """Where a margin is read, in the words of a sentence."""
 
