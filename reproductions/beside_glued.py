@@ -17,7 +17,8 @@ are never read.
 samples of 256 or a quarter of the rows, 15 epochs, Adam at rate .01, clipping norm 1; rate and
 epochs lie between three pairs that were tried on training rows of ACS-Income), and around it
 fairlearn's ``ThresholdOptimizer`` with a tolerance, on labels that are drawn from its own scores on
-the public rows, for these have none. It reads the group of whom it decides about. *Glued, blind*
+the public rows, for these have none; again where a group has one label only, which fairlearn
+refuses. It reads the group of whom it decides about. *Glued, blind*
 does not: fairlearn's ``ExponentiatedGradient`` (20 rounds, half of the margin as the bound of each
 group's distance from all) around a logistic regression on the public rows, whose labels are the
 network's decisions: better than drawn labels on training rows of ACS-Income CT (.733 for .725).
@@ -159,9 +160,10 @@ def glued(split: Split, epsilon: float) -> dict[str, list[tuple[float, float]]]:
     free = split.point(split.classes[(scores.probabilities(test) > 0.5).astype(int)])
     found = {GLUED: [free], GLUED_BLIND: [free]}
     rng = np.random.default_rng(split.seed)
-    p = scores.probabilities(public)
+    p, groups = scores.probabilities(public), np.asarray(split.public.groups)
     drawn = (rng.random(len(p)) < p).astype(int)
-    groups = np.asarray(split.public.groups)
+    while any(len(np.unique(drawn[groups == z])) < 2 for z in np.unique(groups)):
+        drawn = (rng.random(len(p)) < p).astype(int)
     for margin in MARGINS:
         cut = ThresholdOptimizer(
             estimator=scores, prefit=True, predict_method="predict_proba", tol=margin

@@ -276,7 +276,7 @@ MARGINS: Final[tuple[Rule, ...]] = (
     Rule(
         when="otherwise",
         takes=THRESHOLDS,
-        why="they have the least expected error within the margin, at no cost in privacy",
+        why="they have the least expected error within the margin",
         holds=lambda case: True,
     ),
 )
