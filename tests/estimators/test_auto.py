@@ -97,7 +97,9 @@ def test_thresholds_are_taken_only_where_they_can_be_set_and_used(case: Case) ->
     choice = choose(case)
     rule = choice.margin_rule
     assert (rule is not None) == case.margin
-    assert len(choice.sentences) == (1 if rule in (None, MARGINS[0]) else 2 + choice.counts)
+    more = choice.counts + (choice.tightening > 0)
+    assert len(choice.sentences) == (1 if rule in (None, MARGINS[0]) else 2 + more)
+    assert (choice.tightening > 0) == (choice.thresholds and not case.confident)
     if rule is None or not choice.thresholds:
         return
     assert choice.spec.accepts("group_thresholds")
@@ -332,8 +334,9 @@ def test_thresholds_keep_every_notion_of_decisions_by_labels_or_by_probabilities
     rows = {**OF_PUBLIC, **OF_KNOWN} if labelled else OF_PUBLIC
     model = fitted({"fairness": fairness, **SEEN}, rows)
     assert model.fitted_.core.method == "DPSGDClassifier"
-    assert model.choices_[:2] == model.choice_.sentences
+    assert model.choices_[:3] == model.choice_.sentences
     assert model.choices_[1].startswith("The margin is kept at thresholds by group: ")
+    assert "inside the margin by one standard error" in model.choices_[2]
     assert model.margin_source_ == ("calibration rows" if labelled else "own probabilities")
     assert (BY_PROBABILITIES in model.guarantee_.warnings) == (not labelled)
     X_rows, y_rows, groups = OF_KNOWN.values()
@@ -341,7 +344,9 @@ def test_thresholds_keep_every_notion_of_decisions_by_labels_or_by_probabilities
         *((X_rows, groups) if labelled else OF_PUBLIC.values()),
         fairness=fairness,
         y_public=y_rows if labelled else None,
+        tightening=1.0,
     )
+    assert model.held_margin_ == by_hand.held_margin_ < fairness.margin
     assert model.thresholds_ == by_hand.thresholds_
 
 
@@ -374,9 +379,10 @@ def test_thresholds_are_set_on_the_rows_that_are_set_aside_and_on_no_other() -> 
         inside = model.model_.model_
         aside = inside.rows_set_aside_
         assert 0.2 * 600 < len(np.unique(aside)) == len(aside) < 0.6 * 600
-        by_hand = inside.with_group_thresholds(X[aside], GROUPS[aside], fairness=margin)
+        how: Any = {"fairness": margin, "tightening": 1.0}
+        by_hand = inside.with_group_thresholds(X[aside], GROUPS[aside], **how)
         assert model.thresholds_.steps == by_hand.thresholds_.steps
-        on_all = inside.with_group_thresholds(X[PRIVATE], GROUPS[PRIVATE], fairness=margin)
+        on_all = inside.with_group_thresholds(X[PRIVATE], GROUPS[PRIVATE], **how)
         assert model.thresholds_.steps != on_all.thresholds_.steps
         said = f"features and groups of the {len(aside)} public rows that set the thresholds"
         assert said in model.guarantee_.public[-1]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from evenhand.students.score_counts import N_RANGES, count_scores, rows_of
+from evenhand.students.score_counts import N_RANGES, certain_rows, count_scores, rows_of
 
 TABLES = hnp.arrays(np.int64, (3, N_RANGES), elements=st.integers(0, 40))
 NOISY = hnp.arrays(np.float64, (3, N_RANGES), elements=st.floats(-60, 90))
@@ -100,3 +100,19 @@ def test_a_group_of_which_nothing_is_known_has_no_row() -> None:
     scores, groups = rows_of(counts, 1.0)
     assert groups.tolist() == [0] * 5
     np.testing.assert_allclose(scores, [0.155, 0.165, 0.175, 0.185, 0.195])
+
+
+@pytest.mark.parametrize("n_public", [0, 300])
+def test_rows_that_are_certain_are_as_many_as_would_err_as_much(n_public: int) -> None:
+    # The variance of the rate in the upper half of the ranges, over noise and rows, is that of so
+    # many rows of a sample: by a fifth more or less, for the rate weighs ranges one by one.
+    rng, share, noise = np.random.default_rng(1), np.full(N_RANGES, 1 / N_RANGES), 14.0
+    rates, said = [], []
+    for _ in range(2000):
+        public = rng.multinomial(n_public, share)[None]
+        noisy = rng.multinomial(1500, share)[None] + rng.normal(0, noise, (1, N_RANGES))
+        scores, _ = rows_of(noisy, noise, public)
+        rates.append((scores > 0.5).mean())
+        said.append(certain_rows(noisy, noise, public, np.array([rates[-1]]))[0])
+    assert n_public < np.mean(said) < n_public + 1500
+    assert np.var(rates) == pytest.approx(0.25 / np.mean(said), rel=0.2)

@@ -12,7 +12,13 @@ from runs import falls_short
 from scipy.optimize import approx_fprime
 
 from evenhand._words import REFERENCES
-from evenhand.fairness import EqualizedOdds, ErrorParity, FalsePositiveParity, gap_of
+from evenhand.fairness import (
+    DemographicParity,
+    EqualizedOdds,
+    ErrorParity,
+    FalsePositiveParity,
+    gap_of,
+)
 from evenhand.fairness.tally import JointTally
 from evenhand.students import MarginNotMet
 from evenhand.students.constrained import _Problem, fit_linear
@@ -409,3 +415,37 @@ def test_memory_does_not_grow_with_groups() -> None:
     differences: Any = within.differences(5)
     assert differences._cells.nnz == differences._rows.nnz == 5 * n
     assert differences._combined.size < 20 * 5 * 5 * 25 * 20 + 1
+
+
+# ---------------------------------------- how far off the widest difference may be
+
+
+@pytest.mark.parametrize("notion", [DemographicParity, EqualizedOdds], ids=lambda n: n.name)
+def test_the_standard_error_is_that_of_differences_over_samples(notion: Any) -> None:
+    # Many samples of one population: the widest difference is that of the first cell by far, and
+    # its standard deviation over samples is what one sample says, up to 15 % of both.
+    rng = np.random.default_rng(0)
+    chances, sizes = np.array([[0.85, 0.8], [0.25, 0.6]]), np.array([[90, 70], [150, 110]])
+    z = np.repeat([0, 0, 1, 1], sizes.ravel())
+    y = np.repeat([0, 1, 0, 1], sizes.ravel())
+    margin = notion(margin=0.05, reference="pairwise")
+    within = Within(notion=margin, groups=z, n_groups=2, labels=y if margin.needs_labels else None)
+    gaps, said = [], []
+    for _ in range(2000):
+        decided = (rng.random(len(z)) < chances[z, y]).astype(float)
+        gaps.append(within.gap(decided.astype(int), 2))
+        said.append(within.standard_error(decided))
+    assert np.mean(said) == pytest.approx(np.std(gaps), rel=0.15)
+
+
+def test_rows_that_say_half_as_much_have_twice_the_variance_and_none_is_certain() -> None:
+    z = np.repeat([0, 1], [40, 60])
+    within = Within(
+        notion=DemographicParity(margin=0.1, reference="pairwise"), groups=z, n_groups=2
+    )
+    decided = np.where(z == 0, np.arange(100) % 2, np.arange(100) % 3 == 0).astype(float)
+    plain = within.standard_error(decided)
+    assert within.standard_error(decided, np.array([20.0, 30.0])) == pytest.approx(plain * 2**0.5)
+    assert within.standard_error(np.zeros(100)) > 0
+    by_hand = (0.5**2 / 40 + (20.5 / 61) * (40.5 / 61) / 60) ** 0.5
+    assert plain == pytest.approx(by_hand, rel=1e-9)

@@ -85,7 +85,8 @@ def train(given: TrainOptions) -> None:
             _fit(model, given, tables, labelled, ledger, bars)
         if choice is not None:
             choice.kept_in(model)
-        model = _after(model, given, tables, labelled)
+        tightening = 0.0 if choice is None else choice.tightening
+        model = _after(model, given, tables, labelled, tightening)
         bars.begin("measuring and writing")
         measured = None
         if trial:
@@ -290,19 +291,26 @@ def _check_after(given: TrainOptions, tables: TrainingTables, labelled: dict[str
 
 
 def _after(
-    model: Any, given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]
+    model: Any,
+    given: TrainOptions,
+    tables: TrainingTables,
+    labelled: dict[str, Any],
+    tightening: float,
 ) -> Any:
     """Return the fitted model under thresholds or a blind rule, if they were asked for."""
     if not given.keeps_margin_after:
         return model
     fairness = fairness_of(given, given.margin, tables)
     if given.group_thresholds and _by_counts_alone(given, labelled):
-        return model.with_group_thresholds(fairness=fairness)
+        return model.with_group_thresholds(fairness=fairness, tightening=tightening)
     rows, y, groups = _rows_after(tables, labelled)
     if rows is None:
         rows, groups = (known.iloc[model.rows_set_aside_] for known in (tables.X, groups))
-    around = model.with_group_thresholds if given.group_thresholds else model.with_blind_rule
-    return around(rows, groups, fairness=fairness, y_public=y)
+    if given.group_thresholds:
+        return model.with_group_thresholds(
+            rows, groups, fairness=fairness, y_public=y, tightening=tightening
+        )
+    return model.with_blind_rule(rows, groups, fairness=fairness, y_public=y)
 
 
 # ---- the account of a data set, which several runs share ----------------------------------------

@@ -126,6 +126,12 @@ LEAST_MU_FOR_COUNTS: Final = 0.25
 """Of the budget, epsilon .93 at delta 1e-5. On tables to choose on, counts of scores had .003 more
 hypervolume of error and gap at epsilon 1 and 3, and at .5 as much as their noise cost."""
 
+TIGHTENED: Final = (
+    "Thresholds are set inside the margin by one standard error of the gap, for what they are set "
+    "on is a sample: people in general then keep a margin that is wider than this error in some "
+    "five of six models, and not in every second."
+)
+
 OF_COUNTS: Final = (
     "The scores of the private rows are counted by group and released with noise, for a tenth of "
     "the budget's mu squared, and the thresholds are set on these counts as well: the groups are "
@@ -288,13 +294,15 @@ class Choice:
     """The method that was chosen, and the lines of ``RULES`` and ``MARGINS`` that decided.
 
     Lines are counted from 1; without a margin none of ``MARGINS`` did, and ``margin_line`` is None.
-    ``counts`` says whether thresholds are set on noisy counts of the private rows' scores too.
+    ``counts`` says whether thresholds are set on noisy counts of the private rows' scores too, and
+    ``tightening`` by how many standard errors inside the margin: see ``with_group_thresholds``.
     """
 
     method: str
     line: int
     margin_line: int | None = None
     counts: bool = False
+    tightening: float = 0.0
 
     @property
     def rule(self) -> Rule:
@@ -331,7 +339,8 @@ class Choice:
         if rule is None or rule is MARGINS[0]:
             return (self.said,)
         kept = f"The margin is kept {rule.takes}: {_because(rule)}."
-        return (self.said, kept, *((OF_COUNTS,) if self.counts else ()))
+        counted = (OF_COUNTS,) if self.counts else ()
+        return (self.said, kept, *counted, *((TIGHTENED,) if self.tightening else ()))
 
     def kept_in(self, model: Any) -> Any:
         """Write the choice down in a fitted model and its claim, and return it."""
@@ -368,8 +377,14 @@ probabilities stand for true classes, as the claim warns."
     method = RULES[line - 1].takes
     if method == TEACHERS:
         method = "fair-shares" if case.margin else "pate"
-    counts = not case.margin and margin_line is not None and case.counts
-    return Choice(method=method, line=line, margin_line=margin_line, counts=counts)
+    thresholds = not case.margin and margin_line is not None
+    return Choice(
+        method=method,
+        line=line,
+        margin_line=margin_line,
+        counts=thresholds and case.counts,
+        tightening=float(thresholds and not case.confident),
+    )
 
 
 def _first(rules: tuple[Rule, ...], case: Case) -> int:
@@ -516,13 +531,19 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         self.model_ = model = choice.kept_in(model.fit(X, y, **read))
         self.choice_ = choice
         if choice.thresholds and by_counts_alone:
-            model = model.with_group_thresholds(fairness=self.fairness)
+            model = model.with_group_thresholds(
+                fairness=self.fairness, tightening=choice.tightening
+            )
         elif choice.thresholds:
             if rows is None:
                 aside = model.rows_set_aside_
                 rows, groups = (take(frame_or_array(every), aside) for every in (X, groups))
             model = model.with_group_thresholds(
-                rows, groups, fairness=self.fairness, y_public=y_rows
+                rows,
+                groups,
+                fairness=self.fairness,
+                y_public=y_rows,
+                tightening=choice.tightening,
             )
         self.model_ = model
         return self

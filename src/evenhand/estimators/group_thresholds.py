@@ -32,7 +32,12 @@ from evenhand.students.confident import (
     warn_of,
 )
 from evenhand.students.inferred_groups import folds
-from evenhand.students.score_counts import NO_COUNTS, count_scores, rows_of
+from evenhand.students.score_counts import (
+    NO_COUNTS,
+    certain_rows,
+    count_scores,
+    rows_of,
+)
 from evenhand.students.thresholds import NEEDS_GROUP, GroupThresholds, within_of
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
@@ -61,6 +66,9 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         The gap on rows that thresholds of this kind were not set on, where the notion has a
         confidence.
     margin_supported_ : float
+    held_margin_ : float
+        The margin that the thresholds were set to, at most that of ``fairness_``: see
+        ``tightening`` of ``with_group_thresholds``.
     fairness_ : RateNotion
         Kept on the public rows, in expectation; on other rows up to sampling error.
     margin_source_ : str
@@ -88,6 +96,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
     groups_: tuple[str, ...]
     fairness_: RateNotion
     margin_source_: str
+    held_margin_: float
     cross_fitted_: Estimate | None
     guarantee_: Guarantee
     fairness_kind_: FairnessKind
@@ -104,6 +113,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         sensitive_features_public: Any,
         fairness: RateNotion,
         y_public: ArrayLike | None = None,
+        tightening: float = 0.0,
     ) -> GroupThresholdClassifier:
         """Set the thresholds; see ``ClassifierWithClaim.with_group_thresholds``."""
         if not hasattr(model, "predict_proba"):
@@ -112,7 +122,8 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 f"predict_proba. Train with a student that has one."
             )
         rows = _Rows.of(model, X_public, sensitive_features_public, fairness, y_public)
-        thresholds, cross_fitted = rows.thresholds(fairness)
+        _check_tightening(tightening, fairness)
+        thresholds, held, cross_fitted = rows.thresholds(fairness, tightening)
         cuts = Cuts(
             notion=fairness,
             label=str(model.classes_[1]),
@@ -120,6 +131,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
             thresholds=thresholds,
             cross_fitted=cross_fitted,
             source=rows.source(fairness),
+            held=held,
         )
         return cls.of_cuts(model, cuts, _guarantee(model.guarantee_, cuts, rows.n_public))
 
@@ -143,6 +155,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 thresholds=self.thresholds_,
                 cross_fitted=self.cross_fitted_,
                 source=self.margin_source_,
+                held=self._held,
             ),
             inside=inside,
         )
@@ -153,6 +166,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         self = cls(model, cuts.notion)
         self.thresholds_, self.groups_ = cuts.thresholds, cuts.groups
         self.cross_fitted_, self.margin_source_ = cuts.cross_fitted, cuts.source
+        self.held_margin_, self._held = cuts.to, cuts.held
         self.guarantee_ = guarantee
         self.model_, self.fairness_, self.classes_ = model, self.fairness, model.classes_
         self.ledger_ = model.ledger_
@@ -362,11 +376,44 @@ class _Rows:
 
     def fit(self, fairness: RateNotion, rows: IntArray | None = None) -> GroupThresholds:
         """Set the thresholds on some of the public rows, and on the counts."""
-        known = slice(None) if rows is None else rows
+        return self._fit(fairness, slice(None) if rows is None else rows)[0]
+
+    def thresholds(
+        self, fairness: RateNotion, tightening: float
+    ) -> tuple[GroupThresholds, float | None, Estimate | None]:
+        """Set the thresholds; with a confidence they are chosen by rows they were not set on.
+
+        Returns
+        -------
+        GroupThresholds
+        float or None
+            The margin that they were set to: less than that of ``fairness`` by ``tightening``
+            standard errors of the gap, at least 0; None where it is that.
+        Estimate or None
+            The gap on rows that they were not set on, with a confidence.
+        """
+        if fairness.confidence is not None:
+            within = within_of(fairness, self.scores, self.codes, len(self.names), self.labels)
+            found, gap = confident_thresholds(self.scores, within, self.names, self.fit)
+            return found, None, gap
+        found, within, scores = self._fit(fairness, slice(None))
+        if not tightening:
+            return found, None, None
+        certain, rates = None, found.rates(scores, within.groups)
+        if len(self.counts):
+            public = count_scores(self.scores, self.codes, len(self.names))
+            certain = certain_rows(self.counts, self.noise, public, rates)
+        error = within.standard_error(found.probabilities(scores, within.groups), certain)
+        held = max(0.0, float(fairness.margin) - tightening * error)
+        return self.fit(replace(fairness, margin=held)), held, None
+
+    def _fit(
+        self, fairness: RateNotion, known: slice | IntArray
+    ) -> tuple[GroupThresholds, Within, FloatArray]:
+        """Set the thresholds; also return the margin on the rows they are set on, and scores."""
         scores, codes, n_groups = self.scores[known], self.codes[known], len(self.names)
         if len(self.counts):
-            public = count_scores(scores, codes, n_groups)
-            scores, codes = rows_of(self.counts, self.noise, public)
+            scores, codes = rows_of(self.counts, self.noise, count_scores(scores, codes, n_groups))
             sizes = np.bincount(codes, minlength=n_groups)
             if not sizes.all():
                 raise ValueError(
@@ -378,16 +425,18 @@ class _Rows:
         within = within_of(fairness, scores, codes, n_groups, labels)
         if within.source == "own probabilities":
             _require_records(within, self.names, self.classes)
-        return GroupThresholds.fit(
+        found = GroupThresholds.fit(
             scores, codes, fairness=fairness, n_groups=n_groups, labels=labels
         )
+        return found, within, scores
 
-    def thresholds(self, fairness: RateNotion) -> tuple[GroupThresholds, Estimate | None]:
-        """Set the thresholds; with a confidence they are chosen by rows they were not set on."""
-        if fairness.confidence is None:
-            return self.fit(fairness), None
-        within = within_of(fairness, self.scores, self.codes, len(self.names), self.labels)
-        return confident_thresholds(self.scores, within, self.names, self.fit)
+
+def _check_tightening(tightening: float, fairness: RateNotion) -> None:
+    if _checks.non_negative("tightening", tightening) and fairness.confidence is not None:
+        raise ValueError(
+            f"tightening={tightening!r} was given, and confidence={fairness.confidence:g} chooses "
+            f"by held-out rows how far inside the margin thresholds are set. Leave one of them out."
+        )
 
 
 def _check_counts(counts: FloatArray, fairness: object) -> None:

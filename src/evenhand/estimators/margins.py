@@ -141,6 +141,8 @@ class Cuts:
         confidence: that of the interval.
     source : str
         Where the margin is read, a key of ``WHERE``.
+    held : float or None
+        The margin that the thresholds were set to there; None where it is that of ``notion``.
 
     Privacy
     -------
@@ -153,6 +155,12 @@ class Cuts:
     thresholds: GroupThresholds
     cross_fitted: Estimate | None = None
     source: str = "public rows"
+    held: float | None = None
+
+    @property
+    def to(self) -> float:
+        """The margin that the thresholds were set to."""
+        return float(self.notion.margin) if self.held is None else self.held
 
     @property
     def supported(self) -> float | None:

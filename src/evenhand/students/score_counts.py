@@ -90,3 +90,28 @@ def rows_of(
     place = np.arange(len(cell)) - np.repeat(np.cumsum(n_rows) - n_rows, n_rows)
     within = (place + 0.5) / n_rows[cell]
     return (cell % N_RANGES + within) / N_RANGES, cell // N_RANGES
+
+
+def certain_rows(
+    counts: FloatArray, noise: float, public: IntArray, rates: FloatArray
+) -> FloatArray:
+    """Return how many rows of a sample say as much of each group's rate as all is known of it.
+
+    Parameters
+    ----------
+    counts, noise, public
+        As in :func:`rows_of`.
+    rates : ndarray of float64, shape (n_groups,)
+        Shares of the groups above a score; half of all ranges are taken to lie there. Noise on
+        these and on the others moves the share against each other, a quarter of all that there is.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_groups,)
+        At least the public rows, at most these and the counted ones.
+    """
+    n_counted = np.maximum(counts.sum(axis=1), 1.0)
+    spread = np.maximum(rates * (1.0 - rates), _LEAST / n_counted)
+    lost = 0.25 * N_RANGES * noise**2 / (spread * n_counted)
+    found: FloatArray = public.sum(axis=1) + n_counted / (1.0 + lost)
+    return found

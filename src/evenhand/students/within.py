@@ -16,6 +16,8 @@ from evenhand.fairness.rates import Rates
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
+_EQUAL: Final = 1e-9  # differences of rates that are nearer to each other
+
 SOURCES: Final[Mapping[str, str]] = {
     "public rows": "on the public rows",
     "calibration rows": "on the labelled calibration rows",
@@ -175,6 +177,29 @@ class Within:
         widened = self._widened
         out: FloatArray = bounds * np.tile(widened, n_differences // len(widened))
         return out
+
+    def standard_error(self, decided: FloatArray, certain: FloatArray | None = None) -> float:
+        """Return that of the widest difference of rates, as these rows are a sample; two classes.
+
+        Parameters
+        ----------
+        decided : ndarray of float64, shape (n,)
+            Probability of class 1 for each row.
+        certain : ndarray of float64, shape (n_groups,), optional
+            How many rows of a sample would say as much as those of each group do. Default: as
+            many as there are.
+        """
+        cells = self.cells(2)
+        sizes, hits = cells.sum(axis=0), decided @ cells
+        rates = (hits + 0.5) / (sizes + 1.0)  # no rate is certain because nobody is an exception
+        combined = self.combined(2)
+        apart = np.abs(combined[:, :, 1] @ hits + combined[:, :, 0] @ (sizes - hits))
+        variance = sizes * rates * (1.0 - rates)
+        if certain is not None:
+            rows = np.bincount(self.groups, minlength=self.n_groups)
+            variance *= np.repeat(rows / certain, len(sizes) // self.n_groups)
+        errors = np.sqrt((combined[:, :, 1] - combined[:, :, 0]) ** 2 @ variance)
+        return float(errors[apart >= apart.max(initial=0.0) - _EQUAL].max(initial=0.0))
 
     def cells(self, n_classes: int) -> FloatArray:
         """Return 1 where a row is in a cell and 0 where not, (n, n_cells); see ``combined``."""

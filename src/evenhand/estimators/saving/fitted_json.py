@@ -136,6 +136,7 @@ def of_cuts(cuts: Cuts) -> dict[str, Any]:
         "groups": list(cuts.groups),
         "thresholds": cuts.thresholds.to_dict(),
         "source": cuts.source,
+        "held": cuts.held,
         "cross_fitted": None if cuts.cross_fitted is None else cuts.cross_fitted.to_dict(),
     }
 
@@ -150,6 +151,7 @@ def to_cuts(values: Mapping[str, Any], classes: tuple[str, ...]) -> Cuts:
         thresholds=GroupThresholds.from_dict(values["thresholds"]),
         cross_fitted=None if cross_fitted is None else Estimate(**cross_fitted),
         source=values.get("source", "public rows"),
+        held=values.get("held"),
     )
     if not isinstance(notion, RateNotion) or cuts.source not in WHERE:
         raise ValueError("the margin of the thresholds is not one of rates, or read nowhere.")
