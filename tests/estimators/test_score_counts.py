@@ -13,7 +13,8 @@ import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, EqualizedOdds
 from evenhand.datasets import Schema
 from evenhand.estimators.dpsgd import COUNTS_SHARE
-from evenhand.estimators.group_thresholds import BY_PROBABILITIES, _Rows
+from evenhand.estimators.group_thresholds import BY_PROBABILITIES
+from evenhand.estimators.threshold_rows import ThresholdRows
 from evenhand.privacy import SeededNoise
 from evenhand.students.score_counts import N_RANGES, count_scores
 
@@ -240,7 +241,7 @@ def test_a_tightened_margin_holds_in_the_population_in_five_of_six_models(counte
             )
             model.score_noise_, model.groups_ = 6.0, ("0", "1")
             model.score_counts_ = private + rng.normal(0, 6.0, private.shape)
-        rows = _Rows.of(model, X, z, margin, None)
+        rows = ThresholdRows.of(model, X, z, margin, None)
         gaps = []
         for tightening in (0.0, 1.0):
             found, held, _ = rows.thresholds(margin, tightening)

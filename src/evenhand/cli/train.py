@@ -283,7 +283,7 @@ def _check_after(given: TrainOptions, tables: TrainingTables, labelled: dict[str
     if given.group_thresholds and not _by_counts_alone(given, labelled):
         import numpy as np
 
-        from evenhand.estimators.group_thresholds import check_rows
+        from evenhand.estimators.threshold_rows import check_rows
 
         _, y, groups = _rows_after(tables, labelled)
         fairness = fairness_of(given, given.margin, tables)

@@ -16,7 +16,6 @@ from evenhand.datasets import Schema
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.estimators.classifier import Arguments
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.group_thresholds import check_rows
 from evenhand.estimators.inputs import (
     NOT_TAKEN,
     Progress,
@@ -28,6 +27,7 @@ from evenhand.estimators.inputs import (
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.spec import CALIBRATION, MethodSpec
 from evenhand.estimators.synthetic_rows import SYNTHETIC
+from evenhand.estimators.threshold_rows import check_rows
 from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.methods import METHODS

@@ -1,0 +1,286 @@
+"""What thresholds by group are set on: public rows, and scores of private ones as counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from evenhand import _checks
+from evenhand._random import as_generator
+from evenhand.estimators.fair_tuned import class_codes
+from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.notion import RateNotion
+from evenhand.fairness.notions import require_notion
+from evenhand.students.confident import (
+    Candidate,
+    check_confidence,
+    choose,
+    held_out_gap,
+    targets_of,
+    warn_of,
+)
+from evenhand.students.inferred_groups import folds
+from evenhand.students.score_counts import NO_COUNTS, certain_rows, count_scores, rows_of
+from evenhand.students.thresholds import GroupThresholds, within_of
+from evenhand.students.within import SOURCES, Within
+from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
+
+NO_CODES: Final = np.zeros(0, dtype=np.int64)
+WAY_OUT: Final = (
+    "Say how far apart the groups may be, for example fairness=EqualizedOdds(margin=0.05)."
+)
+
+
+def check_rows(
+    sensitive_features_public: Any, fairness: object, y_public: ArrayLike | None, classes: Array
+) -> tuple[GroupCodes, IntArray | None]:
+    """Check what is public of the rows that thresholds are set on; it needs no model yet.
+
+    Returns
+    -------
+    GroupCodes, ndarray of int64 or None
+        The groups of the rows, and the codes of their labels where there are any.
+
+    Raises
+    ------
+    ValueError
+        For more than two classes, labels that the notion does not read or whose confidence misses
+        them, and a group of which the labels have no record that a rate is taken among.
+    """
+    notion = require_notion(fairness, WAY_OUT)
+    if len(classes) != 2:
+        raise ValueError(
+            f"Group thresholds are for two classes, and the model has {len(classes)}. Use a margin "
+            f"in training instead: FairSharesClassifier, or DPSGDClassifier with fairness=."
+        )
+    groups = encode_groups(sensitive_features_public)
+    labels = _labels(y_public, classes, notion)
+    if labels is not None:
+        _checks.same_length(sensitive_features_public=groups, y_public=labels)
+        nothing = np.zeros(len(groups))  # labels say what the scores would
+        within = within_of(notion, nothing, groups.codes, groups.n_groups, labels)
+        _require_records(within, groups.names, classes)
+    return groups, labels
+
+
+def confident_thresholds(
+    scores: FloatArray,
+    within: Within,
+    names: tuple[str, ...],
+    rule: Callable[[RateNotion, IntArray], GroupThresholds],
+) -> tuple[GroupThresholds, Estimate]:
+    """Return thresholds that are chosen by rows they were not set on; see ``fit_confident``.
+
+    Each part of the rows is decided by thresholds that were set on the others, for shares of the
+    margin; of those whose upper limit is within the margin, that with the least error is taken: by
+    the labels, or else as the scores expect it. ``rule(notion, rows)`` sets them on some rows.
+    """
+    codes, fairness = within.groups, within.notion
+    check_confidence(within, names)
+    everybody = np.ones(within.n_groups, dtype=bool)
+    targets, rng = targets_of(within, everybody), as_generator(0)
+    decided = np.zeros((len(targets), len(scores)), dtype=np.int64)
+    held = [replace(fairness, margin=t * fairness.margin, confidence=None) for t in targets]
+
+    for others, out in folds(codes):
+        for i, notion in enumerate(held):
+            decided[i, out] = rule(notion, others).decide(scores[out], codes[out], rng)
+    truth = scores if within.labels is None else within.labels
+    candidates = [
+        Candidate(
+            target=target,
+            gap=held_out_gap(within, own, everybody[codes], 2),
+            error=float(np.where(own == 1, 1.0 - truth, truth).mean()),
+        )
+        for target, own in zip(targets, decided, strict=True)
+    ]
+    chosen = choose(candidates, fairness.margin)
+    warn_of(within, 0.0, chosen)  # on the rows themselves they keep their margin
+    return rule(held[targets.index(chosen.target)], np.arange(len(codes))), chosen.gap
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ThresholdRows:
+    """What thresholds are set on: public rows, and the scores of private ones as they were counted.
+
+    Parameters
+    ----------
+    names : tuple of str
+    classes : ndarray, shape (2,)
+    scores, codes : ndarray, shape (n_public,)
+        Of the public rows.
+    labels : ndarray of int64, shape (n_public,), or None
+        Their true classes; counts have none, and do not stand beside such rows.
+    counts : ndarray of float64, shape (n_groups, N_RANGES) or (0,)
+        Those that the model released.
+    noise : float
+        Standard deviation of the noise on each.
+    """
+
+    names: tuple[str, ...]
+    classes: Array
+    scores: FloatArray
+    codes: IntArray
+    labels: IntArray | None
+    counts: FloatArray
+    noise: float
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        X_public: Any,
+        sensitive_features_public: Any,
+        fairness: object,
+        y_public: ArrayLike | None,
+    ) -> ThresholdRows:
+        """Read the public rows, if any, and the counts that the model released, if any."""
+        counts = model.score_counts_
+        if X_public is None and sensitive_features_public is None and y_public is None:
+            _check_counts(counts, fairness)
+            names, scores, codes, labels = model.groups_, np.zeros(0), NO_CODES, None
+        else:
+            groups, labels = check_rows(
+                sensitive_features_public, fairness, y_public, model.classes_
+            )
+            scores = np.asarray(model.predict_proba(X_public)[:, 1])
+            _checks.same_length(X_public=scores, sensitive_features_public=groups)
+            names, codes = groups.names, groups.codes
+            counts = counts if labels is None else NO_COUNTS
+            if len(counts):
+                names = (*model.groups_, *(n for n in names if n not in model.groups_))
+                codes = np.array([names.index(name) for name in groups.names])[codes]
+                counts = np.pad(counts, [(0, len(names) - len(counts)), (0, 0)])
+        return cls(
+            names=names,
+            classes=model.classes_,
+            scores=scores,
+            codes=codes,
+            labels=labels,
+            counts=counts,
+            noise=model.score_noise_,
+        )
+
+    @property
+    def n_public(self) -> int:
+        """Number of public rows."""
+        return len(self.scores)
+
+    def source(self, fairness: RateNotion) -> str:
+        """Where the margin is read."""
+        if fairness.needs_labels:
+            by_labels = "own probabilities" if self.labels is None else "calibration rows"
+            return "expected counts" if len(self.counts) else by_labels
+        return "noisy counts" if len(self.counts) else "public rows"
+
+    def fit(self, fairness: RateNotion, rows: IntArray | None = None) -> GroupThresholds:
+        """Set the thresholds on some of the public rows, and on the counts."""
+        return self._fit(fairness, slice(None) if rows is None else rows)[0]
+
+    def thresholds(
+        self, fairness: RateNotion, tightening: float
+    ) -> tuple[GroupThresholds, float | None, Estimate | None]:
+        """Set the thresholds; with a confidence they are chosen by rows they were not set on.
+
+        Returns
+        -------
+        GroupThresholds
+        float or None
+            The margin that they were set to: less than that of ``fairness`` by ``tightening``
+            standard errors of the gap, at least 0; None where it is that.
+        Estimate or None
+            The gap on rows that they were not set on, with a confidence.
+        """
+        if fairness.confidence is not None:
+            within = within_of(fairness, self.scores, self.codes, len(self.names), self.labels)
+            found, gap = confident_thresholds(self.scores, within, self.names, self.fit)
+            return found, None, gap
+        found, within, scores = self._fit(fairness, slice(None))
+        if not tightening:
+            return found, None, None
+        certain, rates = None, found.rates(scores, within.groups)
+        if len(self.counts):
+            public = count_scores(self.scores, self.codes, len(self.names))
+            certain = certain_rows(self.counts, self.noise, public, rates)
+        error = within.standard_error(found.probabilities(scores, within.groups), certain)
+        held = max(0.0, float(fairness.margin) - tightening * error)
+        return self.fit(replace(fairness, margin=held)), held, None
+
+    def _fit(
+        self, fairness: RateNotion, known: slice | IntArray
+    ) -> tuple[GroupThresholds, Within, FloatArray]:
+        """Set the thresholds; also return the margin on the rows they are set on, and scores."""
+        scores, codes, n_groups = self.scores[known], self.codes[known], len(self.names)
+        if len(self.counts):
+            scores, codes = rows_of(self.counts, self.noise, count_scores(scores, codes, n_groups))
+            sizes = np.bincount(codes, minlength=n_groups)
+            if not sizes.all():
+                raise ValueError(
+                    f"By noisy counts there is no row of group {self.names[int(sizes.argmin())]!r} "
+                    f"and no public row, so no threshold can be set for it. Give public rows of "
+                    f"it, or merge it with another group."
+                )
+        labels = None if self.labels is None else self.labels[known]
+        within = within_of(fairness, scores, codes, n_groups, labels)
+        if within.source == "own probabilities":
+            _require_records(within, self.names, self.classes)
+        found = GroupThresholds.fit(
+            scores, codes, fairness=fairness, n_groups=n_groups, labels=labels
+        )
+        return found, within, scores
+
+
+def check_tightening(tightening: float, fairness: RateNotion) -> None:
+    """Refuse standard errors below 0, and any beside a confidence."""
+    if _checks.non_negative("tightening", tightening) and fairness.confidence is not None:
+        raise ValueError(
+            f"tightening={tightening!r} was given, and confidence={fairness.confidence:g} chooses "
+            f"by held-out rows how far inside the margin thresholds are set. Leave one of them out."
+        )
+
+
+def _check_counts(counts: FloatArray, fairness: object) -> None:
+    """Refuse thresholds without a public row where the counts of scores cannot stand for them."""
+    if not len(counts):
+        raise ValueError(
+            "Thresholds by group are set on public rows, or on scores of private rows that were "
+            "counted by group and released with noise; there is neither. Pass X_public and "
+            "sensitive_features_public, or fit with DPSGDClassifier(score_counts=True)."
+        )
+    notion = require_notion(fairness, WAY_OUT)
+    if notion.confidence is not None:
+        raise ValueError(
+            f"confidence={notion.confidence:g} is about rows that thresholds were not set on, and "
+            f"counts of scores have none. Pass X_public and sensitive_features_public, or leave "
+            f"confidence out."
+        )
+
+
+def _labels(y_public: ArrayLike | None, classes: Array, fairness: RateNotion) -> IntArray | None:
+    """Return the codes of the labels of public rows, where the notion and the rows have any."""
+    if y_public is not None and not fairness.needs_labels:
+        raise ValueError(
+            f"y_public are true classes, and {type(fairness).__name__} is about decisions alone. "
+            f"Leave it out, or take a notion about true classes: EqualizedOdds(margin=0.05)."
+        )
+    if y_public is None and fairness.needs_labels and fairness.confidence is not None:
+        raise ValueError(
+            f"confidence={fairness.confidence:g} of {type(fairness).__name__} needs true classes, "
+            f"and y_public is missing. Give the labels of the public rows, or leave confidence out."
+        )
+    return None if y_public is None else class_codes(y_public, classes)
+
+
+def _require_records(within: Within, names: tuple[str, ...], classes: Array) -> None:
+    """Refuse rows of which a group has less than one record that a rate is taken among."""
+    for group, among in within.unread(2)[:1]:
+        said = " or ".join(repr(label) for label in classes[list(among)].tolist())
+        raise ValueError(
+            f"{SOURCES[within.source].capitalize()} there is less than one record of "
+            f"{names[group]!r} among class {said}, and {within.notion.title} compares a rate among "
+            f"these. Give more public rows, or merge the group with another one."
+        )
