@@ -85,8 +85,7 @@ def train(given: TrainOptions) -> None:
             _fit(model, given, tables, labelled, ledger, bars)
         if choice is not None:
             choice.kept_in(model)
-        tightening = 0.0 if choice is None else choice.tightening
-        model = _after(model, given, tables, labelled, tightening)
+        model = _after(model, given, tables, labelled, choice)
         bars.begin("measuring and writing")
         measured = None
         if trial:
@@ -295,12 +294,13 @@ def _after(
     given: TrainOptions,
     tables: TrainingTables,
     labelled: dict[str, Any],
-    tightening: float,
+    choice: Choice | None,
 ) -> Any:
     """Return the fitted model under thresholds or a blind rule, if they were asked for."""
     if not given.keeps_margin_after:
         return model
     fairness = fairness_of(given, given.margin, tables)
+    tightening = 0.0 if choice is None else choice.tightening
     if given.group_thresholds and _by_counts_alone(given, labelled):
         return model.with_group_thresholds(fairness=fairness, tightening=tightening)
     rows, y, groups = _rows_after(tables, labelled)
