@@ -122,7 +122,7 @@ def test_thresholds_about_true_classes_say_by_what_they_are_set(
     known: bool, town: Path, run: Run, asked: Run
 ) -> None:
     people(N_PUBLIC, 1).to_csv("known.csv", index=False)
-    labelled = ("--calibration", "known.csv") if known else ("--no-score-counts",)
+    labelled = ("--calibration", "known.csv") if known else ("--no-counts",)
     odds = ("--group-thresholds", "--fairness", "equalized-odds", *labelled)
     words = " ".join(run(*asked({**AUTO, "--margin": "0.02"}), *odds).stdout.split())
     model = evenhand.load("model")

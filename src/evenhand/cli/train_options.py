@@ -284,7 +284,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     score_counts: Annotated[
         bool | None,
         typer.Option(
-            "--score-counts/--no-score-counts",
+            "--score-counts/--no-counts",
             help="Of dpsgd with --group-thresholds: set them on the private rows' scores as well, "
             "counted by group and released with noise for a tenth of the budget. No public row "
             "need have a group then.",
