@@ -56,6 +56,7 @@ def test_steps_and_counts_are_charged_together_before_anything_is_drawn(
     assert entry.settled
     assert model.mechanism_.beside == COUNTS_SHARE * budget.mu_squared
     assert model.mechanism_.epsilon(1e-6) <= 3.0
+    assert "with Gaussian releases beside it" in str(model.guarantee_)
     # The counts cost what stands beside, and no less: the noise is that of this price.
     assert model.score_noise_ == pytest.approx(model.mechanism_.beside**-0.5, rel=1e-6)
     assert model.score_noise_ >= model.mechanism_.beside**-0.5

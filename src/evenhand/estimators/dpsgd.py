@@ -282,7 +282,12 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         if held_out is not None and data.set_aside and held_out.labels is None:
             aside = (f"the groups of the {data.set_aside} rows that were set aside as public",)
         self.guarantee_ = self._claim(
-            budget, data, noise, public=(*named, *self._starts_from()), not_covered=aside
+            budget,
+            data,
+            noise,
+            public=(*named, *self._starts_from()),
+            not_covered=aside,
+            accounting=mechanism.accounting,
         )
         if notion is not None and held_out is not None:
             put_around(self, self.student_, held_out, notion)

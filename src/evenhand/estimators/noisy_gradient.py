@@ -130,6 +130,7 @@ class NoisyGradientClassifier(PrivateClassifier):
         *,
         public: tuple[str, ...] = (),
         not_covered: tuple[str, ...] = (),
+        accounting: str = SUBSAMPLED_ACCOUNTING,
     ) -> Guarantee:
         """Return what the noisy steps promise; ``public`` says what else they took as known."""
         known = data.known(*public)
@@ -143,7 +144,7 @@ class NoisyGradientClassifier(PrivateClassifier):
             unit="record",
             neighbors="add or remove one",
             noise=noise.name,
-            accounting=SUBSAMPLED_ACCOUNTING,
+            accounting=accounting,
             public=known,
             not_covered=data.not_covered(*not_covered),
             warnings=(warning,) if warning else (),

@@ -138,6 +138,12 @@ class SubsampledGaussian:
             beside=beside,
         )
 
+    @property
+    def accounting(self) -> str:
+        """How its cost is counted, in the words of a claim."""
+        more = ", with Gaussian releases beside it" if self.beside else ""
+        return SUBSAMPLED_ACCOUNTING + more
+
     def epsilon(self, delta: float) -> float:
         """Upper bound on epsilon at ``delta`` for all steps, and what stands beside, together."""
         delta = open_unit("delta", delta)
