@@ -101,6 +101,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
         "margin": {"fairness": _MARGIN},
         "hidden": {"hidden": (4,)},
         "curves": {"degree": 2},
+        "counts": {"score_counts": True},
         "architecture": {"fairness": _MARGIN, "architecture": Dense(hidden=(4,))},
     },
     "dp-fermi": {
@@ -253,6 +254,7 @@ def _classifier(
         )
     by_group = bool(spec.private_groups) and ("fairness" in settings or spec.margin == "weight")
     by_group |= bool({"public", "check_drift"} & set(settings)) and bool(spec.public_groups)
+    by_group |= bool(settings.get("score_counts"))
     public = public_rows
     if public is None:
         public = "X_public" in spec.takes and not {"public", "public_fraction"} & set(settings)
