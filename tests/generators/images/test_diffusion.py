@@ -113,7 +113,7 @@ def test_what_is_solved_without_a_network_has_the_distribution_of_the_mixture() 
     clean, heads = drawn_of(known, 20_000, rng)
     noisy = torch.as_tensor(clean + 5.0 * rng.normal(size=clean.shape))
     levels = np.geomspace(5.0, 0.005, 60)
-    found = solve(Exact(), [], noisy, torch.as_tensor(heads), levels).numpy()  # type: ignore[arg-type]
+    found = solve(Exact(), [], noisy, torch.as_tensor(heads), levels, rng).numpy()  # type: ignore[arg-type]
     for head in (0, 1):
         own, other = found[heads == head], clean[heads == head]
         assert own.mean(axis=0) == pytest.approx(other.mean(axis=0), abs=0.04)

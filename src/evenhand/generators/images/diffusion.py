@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from evenhand.typing import Array, FloatArray, IntArray
 
 STEPS: Final = "noisy gradients of the denoiser, and the sums of the mixture beside them"
 MIXTURE: Final = "mixture: "
-LEVELS: Final = (2.0, 0.2)
+LEVELS: Final = (2.0, 0.12)
 """Noise, in units of a pixel, from which pictures are drawn, and the least that is taken off."""
 
 _TOGETHER: Final = 500  # pictures that are drawn at once
@@ -109,7 +110,7 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
     width: int = 64
     n_blocks: int = 3
     patch: int = 4
-    n_levels: int = 14
+    n_levels: int = 16
     n_frequencies: int = 400
     n_directions: int = 64
     n_components: int = 16
@@ -244,7 +245,7 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
                 heads = conditions[rows]
                 clean = self.mixture_._draw(heads, rng).reshape(len(heads), -1)
                 drawn = clean + LEVELS[0] * rng.standard_normal(clean.shape)
-                found = solve(denoiser, layers, floats(drawn), torch.as_tensor(heads), levels)
+                found = solve(denoiser, layers, floats(drawn), torch.as_tensor(heads), levels, rng)
                 out[rows] = array(found).reshape(-1, *self.codec_.size)
         return out
 
@@ -263,20 +264,25 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
 
 
 def solve(
-    denoiser: Denoiser, layers: Sequence[Any], noisy: Any, heads: Any, levels: FloatArray
+    denoiser: Denoiser,
+    layers: Sequence[Any],
+    noisy: Any,
+    heads: Any,
+    levels: FloatArray,
+    rng: np.random.Generator,
 ) -> Any:
     """Take noise off from the first level to the last, and return what is expected at the last.
 
-    Two-step solver in the logarithm of the level (DPM-Solver++(2M), Lu et al. 2022): what is
-    expected is taken to go on as it changed from the level before.
+    Two-step solver of the stochastic equation in the logarithm of the level (SDE-DPM-Solver++(2M),
+    Lu et al. 2022): what is expected is taken to go on as it changed from the level before, and
+    fresh noise corrects what went wrong at earlier levels.
     """
     before = None
-    for level, following in zip(levels, [*levels[1:], 0.0], strict=True):
+    for level, following in pairwise(levels):
         sigma = torch.full((len(noisy),), float(level))
         expected = denoiser.denoise(layers, noisy, sigma, heads)
-        if following == 0.0:
-            return expected
         ahead = expected if before is None else 1.5 * expected - 0.5 * before
-        kept = float(following / level)
-        noisy, before = kept * noisy + (1.0 - kept) * ahead, expected
-    return noisy
+        kept = float(following / level) ** 2
+        fresh = float(following) * (1.0 - kept) ** 0.5 * rng.standard_normal(noisy.shape)
+        noisy, before = kept * noisy + (1.0 - kept) * ahead + floats(fresh), expected
+    return denoiser.denoise(layers, noisy, torch.full((len(noisy),), float(levels[-1])), heads)

@@ -148,8 +148,8 @@ class PatchNetwork:
             state = state + out if 0 < i < len(layers) - 1 else out
         return self._joined(state), read
 
-    def gradients(self, layers: Sequence[Any], features: Any, target: Any, n: int) -> Any:
-        """Return the gradients of ``n`` records, (n, n_weights).
+    def gradients(self, layers: Sequence[Any], features: Any, target: Any, n: int) -> list[Any]:
+        """Return the gradients of ``n`` records in every layer, each (n, size of the layer).
 
         The loss of a record is the mean square of what is added less ``target``, over the pixels
         and over its draws, which stand one after another.
@@ -163,7 +163,7 @@ class PatchNetwork:
             for given, back in zip(read, torch.autograd.grad(loss, probes), strict=True):
                 a, b = (part.detach().reshape(n, -1, part.shape[2]) for part in (given, back))
                 parts.append(torch.bmm(a.transpose(1, 2), b).flatten(1))
-            return torch.cat(parts, dim=1)
+            return parts
 
     def _places(self) -> Any:
         """Where each patch is, (n_patches, 2 * _PLACES)."""
@@ -271,12 +271,9 @@ class Denoiser:
                 _filled(heads[some], together),
                 _filled(keys[some], together),
                 step,
-            )[: len(pictures[some])]
-            square = torch.linalg.vector_norm(gradients, dim=1).double() ** 2
-            fine = torch.isfinite(square)
-            gradients[~fine] = 0.0  # 0 times infinity is no number
-            scale = (SHORT * clip_norm / square.sqrt().clamp(min=TINY)).clamp(max=1.0)
-            total += array(torch.where(fine, scale, torch.zeros_like(scale)).float() @ gradients)
+            )
+            scale = _scales(gradients, clip_norm, len(pictures[some]))
+            total += np.concatenate([array(scale @ part) for part in gradients])
         return total
 
     def denoise(self, layers: Sequence[Any], noisy: Any, sigma: Any, heads: Any) -> Any:
@@ -287,8 +284,8 @@ class Denoiser:
 
     def _gradients(
         self, layers: Sequence[Any], pictures: Array, heads: IntArray, keys: IntArray, step: int
-    ) -> Any:
-        """Gradients of records, (n, n_weights), before they are clipped."""
+    ) -> list[Any]:
+        """Gradients of records in every layer, before they are clipped."""
         n, width = len(pictures), self.network.n_pixels
         drawn = np.stack(
             [
@@ -311,6 +308,21 @@ class Denoiser:
         return self.network.features(
             (noisy - centre) / size, (expected - centre) / variance**0.5, sigma, heads
         )
+
+
+def _scales(gradients: Sequence[Any], clip_norm: float, n: int) -> Any:
+    """Return by what the gradients of records are multiplied; 0 what is not finite, or no record.
+
+    Gradients that are not finite are set to 0 in place: 0 times infinity is no number.
+    """
+    square = sum(torch.linalg.vector_norm(part, dim=1).double() ** 2 for part in gradients)
+    fine = torch.isfinite(square)
+    if not fine.all():
+        for part in gradients:
+            part[~fine] = 0.0
+    fine[n:] = False
+    scale = (SHORT * clip_norm / square.sqrt().clamp(min=TINY)).clamp(max=1.0)
+    return torch.where(fine, scale, torch.zeros_like(scale)).float()
 
 
 def _filled(rows: Array, n: int) -> Array:
