@@ -64,8 +64,8 @@ class PatchNetwork:
 
     shape: tuple[int, int, int]
     n_heads: int
-    width: int = 64
-    n_blocks: int = 3
+    width: int = 48
+    n_blocks: int = 2
     patch: int = 4
 
     def __post_init__(self) -> None:
