@@ -103,14 +103,14 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
 
     mixture_share: float = 0.3
     sampling_rate: float = 0.02
-    n_steps: int = 500
+    n_steps: int = 400
     n_draws: int = 1
     clip_norm: float = 0.25
     learning_rate: float = 4e-3
     width: int = 48
     n_blocks: int = 2
     patch: int = 4
-    n_levels: int = 16
+    n_levels: int = 14
     n_frequencies: int = 400
     n_directions: int = 64
     n_components: int = 16
