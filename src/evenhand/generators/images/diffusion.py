@@ -21,9 +21,9 @@ from evenhand.generators.joint_plan import JointPlan
 from evenhand.generators.payload import Payload, Progress
 from evenhand.generators.registry import register
 from evenhand.generators.synthesizer import TorchSynthesizer
-from evenhand.learners.nets.denoiser import Denoiser, NoisyAdam, PatchNetwork
+from evenhand.learners.nets.denoiser import TOGETHER, Denoiser, NoisyAdam, PatchNetwork
 from evenhand.learners.nets.tensors import array, computing, floats
-from evenhand.privacy import FloatNoise, Guarantee, Ledger, SubsampledGaussian
+from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger, SubsampledGaussian
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING, poisson_batches, record_keys
 from evenhand.typing import Array, FloatArray, IntArray
@@ -33,7 +33,7 @@ MIXTURE: Final = "mixture: "
 LEVELS: Final = (2.0, 0.12)
 """Noise, in units of a pixel, from which pictures are drawn, and the least that is taken off."""
 
-_TOGETHER: Final = 500  # pictures that are drawn at once
+_DRAWN: Final = 500  # pictures that are drawn at once
 _OF_MIXTURE: Final = ("n_frequencies", "n_directions", "n_components", "radius")
 
 
@@ -136,8 +136,9 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
         mixture.codec_, mixture.conditions_ = self.codec_, self.conditions_
         return mixture
 
-    def _ledger(self, payload: Payload, budget: object, **account: object) -> Ledger:
-        return super()._ledger(payload, budget, single=True, **account)  # type: ignore[arg-type]
+    def _ledger(self, payload: Payload, budget: Budget, **account: Any) -> Ledger:
+        # What DP-SGD costs is known at one delta, and the sums of the mixtures are counted with it.
+        return super()._ledger(payload, budget, single=True, **account)
 
     def _plan(self, payload: Payload, ledger: Ledger, delta: float) -> BudgetPlan:
         _checks.open_unit("mixture_share", self.mixture_share)
@@ -171,10 +172,11 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
         what, needed, lower = self._mixture()._memory(data)
         network = self._network()
         places = network.grid[0] * network.grid[1]
-        of_draws = 4.0 * 64 * self.n_draws * places * 40.0 * self.width
+        # What layers read, put out and get back: a block reads nine patches at once.
+        of_draws = 4.0 * max(TOGETHER, self.n_draws) * places * 25.0 * self.n_blocks * self.width
         return (
             f"{what}, and gradients of {network.n_weights:,} numbers",
-            needed + of_draws + 12.0 * 64 * network.n_weights,
+            needed + of_draws + 12.0 * TOGETHER * network.n_weights,
             f"width, n_draws, {lower}",
         )
 
@@ -241,7 +243,7 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
         with computing(self.device), torch.no_grad():
             denoiser = self._denoiser()
             layers = denoiser.network.layers(self.weights_)
-            for rows in chunks(len(conditions), _TOGETHER):
+            for rows in chunks(len(conditions), _DRAWN):
                 heads = conditions[rows]
                 clean = self.mixture_._draw(heads, rng).reshape(len(heads), -1)
                 drawn = clean + LEVELS[0] * rng.standard_normal(clean.shape)

@@ -29,12 +29,14 @@ from evenhand.learners.gradients import TINY
 from evenhand.learners.nets.tensors import array, floats
 from evenhand.typing import Array, FloatArray, IntArray
 
-__all__ = ["Denoiser", "NoisyAdam", "PatchNetwork"]
+__all__ = ["TOGETHER", "Denoiser", "NoisyAdam", "PatchNetwork"]
 
 SHORT: Final = 1.0 - 1e-4
 """A breath below the clip norm, for what rounds in float32."""
 
-TOGETHER: Final = 64  # draws that pass together
+TOGETHER: Final = 64
+"""Draws that pass together, and at most so many records."""
+
 _WAVES: Final = 4  # of the logarithm of the noise level, that the network reads
 _PLACES: Final = 3  # cosines along a side, that tell a patch where it is
 _HEAD: Final = 3.0  # what a condition is as an input, beside inputs of size 1
