@@ -2,18 +2,24 @@
 
     python reproductions/picture_budgets.py [--data MNIST ...] [--seeds 3] [--keep FILE] [--save]
 
-``GaussianImages`` and the mean embedding, with their defaults, on all pictures of the training
-parts of MNIST and FashionMNIST (28 x 28, ten classes, no groups) and on faces of UTKFace (32 x 32
-in colour, gender, five races as groups); epsilon 1 and 10 at delta 1e-5, add or remove one picture,
-noise from the operating system. No public picture and no public network is used. A seed has noise
-and draws of its own. 20,000 pictures are drawn, as often as labels and groups are, and the CNN of
-PFGuard learns from them in 5 epochs; its accuracy is measured on the official test parts, and of
-faces on 4,000 that a fixed draw sets aside. *Real* is the same CNN on 20,000 private pictures.
+``GaussianImages``, ``DiffusionImages`` and the mean embedding, with their defaults, on all pictures
+of the training parts of MNIST and FashionMNIST (28 x 28, ten classes, no groups) and on faces of
+UTKFace (32 x 32 in colour, gender, five races as groups); epsilon 1 and 10 at delta 1e-5, add or
+remove one picture, noise from the operating system. No public picture and no public network is
+used. A seed has noise and draws of its own. 20,000 pictures are drawn, as often as labels and
+groups are, and the CNN of PFGuard learns from them in 5 epochs; its accuracy is measured on the
+official test parts, and of faces on 4,000 that a fixed draw sets aside. *Real* is the same CNN on
+20,000 private pictures.
 
 Settings were chosen on pictures of the training parts alone: 10,000 digits and garments, and 4,000
 faces. Those of faces are a radius of .2 and 192 frequencies. The official test part of MNIST had
 been read once by the generator before, of one Gaussian a label, at both epsilons; no other test
 picture had.
+
+``DiffusionImages`` came later. Its settings were chosen on the training part of digits: fitted to
+50,000, tested on the other 10,000. Garments have the same. It is measured with one seed, for a fit
+takes minutes, and not on faces. It is *ahead* where its accuracy is above the largest of the seeds
+of ``GaussianImages``; asked for is that number. Its rows name their commit.
 
 A goal agrees where the mean over seeds is at least what was asked for before the first run: MNIST
 .85 at epsilon 1 and .88 at 10 without public features, .90 and .95 with; FashionMNIST .78 and .82;
@@ -26,6 +32,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -36,12 +43,19 @@ from evenhand import Budget
 from evenhand.datasets.images import ImageData, load_fashion_mnist, load_mnist, load_utkface
 from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.classifiers import classify
+from evenhand.generators.images.diffusion import DiffusionImages
 from evenhand.generators.images.gaussian import GaussianImages
 
 EPSILONS = (1.0, 10.0)
 DRAWN, EPOCHS, SET_ASIDE = 20_000, 5, 4_000
-GAUSSIAN, EMBEDDING, REAL = "Gaussian", "mean embedding", "real"
-METHODS: dict[str, Any] = {GAUSSIAN: GaussianImages, EMBEDDING: MeanEmbeddingImages}
+GAUSSIAN, DIFFUSION, EMBEDDING, REAL = "Gaussian", "diffusion", "mean embedding", "real"
+METHODS: dict[str, Any] = {
+    GAUSSIAN: GaussianImages,
+    DIFFUSION: DiffusionImages,
+    EMBEDDING: MeanEmbeddingImages,
+}
+ONCE = (REAL, DIFFUSION)
+SMALL_PICTURES = ("MNIST", "FashionMNIST")
 OF_FACES = {GAUSSIAN: {"radius": 0.2, "n_frequencies": 192}, EMBEDDING: {}}
 GOALS = (
     ("MNIST", 1.0, 0.85, "without public features"),
@@ -52,6 +66,7 @@ GOALS = (
     ("FashionMNIST", 10.0, 0.82, "without public features"),
     ("Faces", 10.0, 0.80, "gender"),
 )
+AHEAD = "diffusion ahead of Gaussian"
 NAME = "picture_budgets"
 
 
@@ -114,7 +129,8 @@ def measure(data: str, method: str, epsilon: float, seed: int) -> dict[str, Any]
     )
     right = classes[found.argmax(axis=1)] == test.y
     about = {"data": data, "method": method, "epsilon": epsilon, "seed": seed}
-    return {**about, "accuracy": float(right.mean()), "seconds": seconds}
+    run = {**about, "accuracy": float(right.mean()), "seconds": seconds}
+    return run | ({"commit": commit()} if method == DIFFUSION else {})
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -127,6 +143,21 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             agrees = "yes" if mean >= goal else "no"
             row = {"data": name, "epsilon": epsilon, "goal": goal, "about": about}
             found.append(row | {"accuracy": mean, "agrees": agrees})
+    return found + ahead(rows)
+
+
+def ahead(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return where the denoiser is above all seeds of the mixtures alone."""
+    found = []
+    for name, epsilon in product(SMALL_PICTURES, EPSILONS):
+        theirs, own = (
+            [row["accuracy"] for row in select(rows, data=name, method=way, epsilon=epsilon)]
+            for way in (GAUSSIAN, DIFFUSION)
+        )
+        if theirs and own:
+            goal, mean = max(theirs), float(np.mean(own))
+            row = {"data": name, "epsilon": epsilon, "goal": goal, "about": AHEAD}
+            found.append(row | {"accuracy": mean, "agrees": "yes" if mean > goal else "no"})
     return found
 
 
@@ -141,16 +172,16 @@ def cell(rows: list[dict[str, Any]]) -> str:
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
     """Return the tables of the page."""
-    out = [f"| data | epsilon | {GAUSSIAN} | {EMBEDDING} | {REAL} |", rule(5)]
+    out = [f"| data | epsilon | {' | '.join(METHODS)} | {REAL} |", rule(3 + len(METHODS))]
     for name in LOADERS:
         real = [f"{row['accuracy']:.3f}" for row in select(rows, data=name, method=REAL)]
         for epsilon in EPSILONS:
             cells = [cell(select(rows, data=name, method=way, epsilon=epsilon)) for way in METHODS]
             out.append(f"| {name} | {epsilon:g} | {' | '.join(cells)} | {', '.join(real)} |")
-    out += ["", "| goal | epsilon | asked for | Gaussian | agrees? |", rule(5)]
+    out += ["", "| goal | epsilon | asked for | found | agrees? |", rule(5)]
     out += [
-        f"| {v['data']}, {v['about']} | {v['epsilon']:g} | {v['goal']:.2f} | "
-        f"{v['accuracy']:.3f} | {v['agrees']} |"
+        f"| {v['data']}, {v['about']} | {v['epsilon']:g} | "
+        f"{v['goal']:.{3 if v['about'] == AHEAD else 2}f} | {v['accuracy']:.3f} | {v['agrees']} |"
         for v in verdicts(rows)
     ]
     return out
@@ -164,17 +195,23 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = Runs(given.kept)
     for method in given.method:
-        once = method == REAL
+        small = method == DIFFUSION
         rows.complete(
             measure,
             method=[method],
-            seed=range(1 if once else given.seeds),
-            data=given.data,
-            epsilon=EPSILONS[:1] if once else EPSILONS,
+            seed=range(1 if method in ONCE else given.seeds),
+            data=[name for name in given.data if not small or name in SMALL_PICTURES],
+            epsilon=EPSILONS[:1] if method == REAL else EPSILONS,
         )
     print(*lines(rows), sep="\n")
     if given.save:
         save(rows, commit())
+
+
+def later(rows: list[dict[str, Any]]) -> str:
+    """Say at which commits later rows were measured."""
+    found = sorted({row["commit"] for row in rows if "commit" in row})
+    return f", of {DIFFUSION} {', '.join(found)}" if found else ""
 
 
 def save(rows: list[dict[str, Any]], commit: str) -> None:
@@ -184,7 +221,7 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
         {"commit": commit, "verdicts": verdicts(rows), "rows": rows},
         "# Drawn pictures: accuracy of a CNN of drawn ones on real ones\n",
         f"`python reproductions/{NAME}.py --save`; data, settings and the rule of the goals stand "
-        f"in the script. Processor time is that of fit and draw. Commit {commit}.\n",
+        f"in the script. Processor time is that of fit and draw. Commit {commit}{later(rows)}.\n",
         *lines(rows),
     )
 

@@ -25,7 +25,7 @@ from evenhand.privacy import (
 )
 from evenhand.privacy.gaussian import epsilon_from_mu, mu_from_epsilon
 from evenhand.privacy.noise import Noise
-from evenhand.privacy.subsampled import poisson_batches
+from evenhand.privacy.subsampled import poisson_batches, record_keys
 
 FALSE_ALARM = 1e-6
 
@@ -343,3 +343,14 @@ def test_an_audit_of_one_step_convicts_half_the_noise_only(share: float, convict
         noise[:n] + there, noise[n:], delta=1e-5, confidence=1 - FALSE_ALARM
     )
     assert (found > claim.epsilon) == convicted
+
+
+def test_keys_of_records_are_secret_where_noise_protects_and_follow_a_seed_where_it_does_not() -> (
+    None
+):
+    one, other = record_keys(FloatNoise(), 1000), record_keys(FloatNoise(), 1000)
+    # Of 2000 words of 63 bits two are alike with a probability below 1e-12.
+    assert len(np.union1d(one, other)) == 2000
+    assert (one >= 0).all()
+    assert np.array_equal(record_keys(SeededNoise(3), 5), record_keys(SeededNoise(3), 5))
+    assert record_keys(SeededNoise(3), 0).shape == (0,)

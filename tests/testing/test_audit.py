@@ -18,8 +18,10 @@ from scipy import stats
 from evenhand.baselines import pfld
 from evenhand.estimators import inputs
 from evenhand.generators import budget_plan
+from evenhand.generators.images import diffusion
 from evenhand.generators.registry import generators
 from evenhand.learners.dpsgd import State
+from evenhand.learners.nets.denoiser import Denoiser
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget, FloatNoise, Ledger
 from evenhand.privacy.noisy_sum import NoisySum
@@ -108,6 +110,26 @@ def test_gradients_clipped_at_twice_the_norm_are_convicted(
     clipped = State.clipped_sum
     monkeypatch.setattr(State, "clipped_sum", lambda *given: 2 * clipped(*given))
     assert any("(SubsampledGaussian) moves" in problem for problem in refuted(name))
+
+
+@pytest.mark.torch
+def test_a_denoisers_gradients_clipped_at_twice_the_norm_are_convicted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clipped = Denoiser.clipped_sum
+    monkeypatch.setattr(Denoiser, "clipped_sum", lambda *given, **m: 2 * clipped(*given, **m))
+    found = refuted("images:diffusion", names=["first removed"])
+    assert any("(SubsampledGaussian) moves" in problem for problem in found)
+
+
+@pytest.mark.torch
+def test_draws_of_a_denoiser_that_belong_to_positions_are_convicted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Without the first record all others get the draws of another one.
+    monkeypatch.setattr(diffusion, "record_keys", lambda noise, n: np.arange(n))
+    found = refuted("images:diffusion", names=["first removed"])
+    assert any("(SubsampledGaussian) moves" in problem for problem in found)
 
 
 def dealt_twice(partition: Partition, y: Any) -> tuple[Any, Partition]:

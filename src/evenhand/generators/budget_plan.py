@@ -68,6 +68,11 @@ class BudgetPlan:
         if total > 1 + 1e-12:
             raise ValueError(f"The shares of the budget must sum to at most 1, got {total!r}.")
 
+    @property
+    def account(self) -> Ledger:
+        """The ledger that the claim rests on."""
+        return self.ledger
+
     @contextmanager
     def set_aside(self) -> Iterator[BudgetPlan]:
         """Charge the whole plan at once, or nothing: half a plan makes no generator.

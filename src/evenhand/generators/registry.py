@@ -24,6 +24,7 @@ HOMES: Final[Mapping[Key, str]] = {
     ("tables", "ron-gauss"): "generators.tables.ron_gauss",
     ("tables", "ffpdg"): "generators.tables.ron_gauss",
     ("images", "gaussian"): "generators.images.gaussian",
+    ("images", "diffusion"): "generators.images.diffusion",
     ("images", "mean-embedding"): "generators.images.mean_embedding",
     ("images", "teacher-gan"): "generators.images.teacher_gan",
     ("images", "gs-wgan"): "generators.images.teacher_gan",

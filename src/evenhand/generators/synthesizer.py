@@ -328,7 +328,7 @@ class Synthesizer(ABC):
             self.codec_, self.conditions_ = found.codec, found.codec.conditions
             progress("records", 1, 1)
             self._learn(found.data, plan, rng, progress)
-        ledger = plan.ledger
+        ledger = plan.account
         claim = self._claim(budget, ledger, payload.public)
         if share:
             accounting = f"{claim.accounting}, with {share:.0%} of delta for {purpose}"

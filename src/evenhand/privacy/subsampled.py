@@ -221,6 +221,18 @@ def secret_coins(noise: Noise, n: int, probability: float) -> BoolArray:
     return tossed
 
 
+def record_keys(noise: Noise, n: int) -> IntArray:
+    """Return a key for each record, uniform on [0, 2**63): of it the record's own draws follow.
+
+    Privacy
+    -------
+    What a record adds may depend on draws of its own if these say nothing of the others: given the
+    keys it is a function of the record, and keys of the others have the same distribution whether
+    a record is there or not. Nobody may know them where noise protects (``secret_coins``).
+    """
+    return noise.random_words((at_least("n_records", n, 0),))
+
+
 class Batches:
     """Poisson samples, drawn one after another and never twice."""
 

@@ -310,6 +310,7 @@ SMALL_IMAGES: Final[Settings] = {
     "n_batches": 5,
     "n_rows": 4,
     "critic_rows": 8,
+    "sampling_rate": 1.0,
 }
 """What makes a generator small, where its constructor takes it."""
 
