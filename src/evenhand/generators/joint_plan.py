@@ -43,11 +43,17 @@ class JointPlan(BudgetPlan):
     def set_aside(self) -> Iterator[JointPlan]:
         """Charge all of it at once, and open the ledger of the sums.
 
-        From here on it stays charged, whatever happens.
+        Leaving with an exception before any noise was drawn gives all of it back; afterwards all of
+        it stays charged.
         """
         with self.ledger.reserve({self.steps: 1}, purpose=self.purpose) as grant:
             inner = grant.beside(self.steps)
-            yield replace(self, ledger=inner, grant=grant, whole=self.ledger)
+            try:
+                yield replace(self, ledger=inner, grant=grant, whole=self.ledger)
+            except BaseException:
+                if not inner.entries and self.steps in grant.undrawn:
+                    grant.settle({self.steps: 0})
+                raise
 
     def noise(self, length: int) -> Iterator[FloatArray]:
         """Return the noise of the steps, (length,) at each."""

@@ -480,6 +480,11 @@ class Grant:
         self._settled = False
         self._left: int | None = None
 
+    @property
+    def undrawn(self) -> tuple[Any, ...]:
+        """Mechanisms whose own noise was not drawn; what stands beside them may have been."""
+        return tuple(self._undrawn)
+
     def affordable(self, used: Mapping[Any, int]) -> int:
         """How many joint uses of its mechanisms are left, if these many of each were used so far.
 

@@ -299,3 +299,30 @@ def test_noise_of_a_plan_is_drawn_of_what_was_set_aside_alone() -> None:
         assert inner.account is ledger
         assert inner.ledger is not ledger
     assert ledger.remaining == 0
+
+
+@pytest.mark.parametrize("drawn", ["nothing", "sums", "steps"])
+def test_a_plan_that_fails_is_given_back_unless_something_was_drawn(drawn: str) -> None:
+    from evenhand.privacy import FloatNoise, SubsampledGaussian
+    from evenhand.privacy.noisy_sum import NoisySum
+
+    ledger = Ledger(BUDGET, noise=FloatNoise(), neighbors="add or remove one", single=True)
+    steps = SubsampledGaussian.within(
+        BUDGET, sampling_rate=0.1, n_steps=2, clip_norm=1.0, beside=0.1
+    )
+    plan = JointPlan(ledger=ledger, shares={"sums": 0.01}, steps=steps, purpose="steps")
+    before = ledger.remaining
+
+    def stopped() -> None:
+        with plan.set_aside() as inner:
+            assert ledger.remaining == 0
+            if drawn == "sums":
+                release = NoisySum(sigma=10.0, l2_sensitivity=1.0)
+                inner.ledger.release(release, np.zeros((1, 2), dtype=int), purpose="sums")
+            elif drawn == "steps":
+                next(inner.noise(3))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert ledger.remaining == (before if drawn == "nothing" else 0)

@@ -25,7 +25,7 @@ from evenhand.learners.nets.denoiser import TOGETHER, Denoiser, NoisyAdam, Patch
 from evenhand.learners.nets.tensors import array, computing, floats
 from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger, SubsampledGaussian
 from evenhand.privacy.noise import Noise
-from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING, poisson_batches, record_keys
+from evenhand.privacy.subsampled import poisson_batches, record_keys
 from evenhand.typing import Array, FloatArray, IntArray
 
 STEPS: Final = "noisy gradients of the denoiser, and the sums of the mixture beside them"
@@ -158,8 +158,7 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
         return JointPlan(ledger=ledger, shares=plan.shares, steps=mechanism, purpose=STEPS)
 
     def _restate(self, claim: Guarantee) -> Guarantee:
-        beside = f"{SUBSAMPLED_ACCOUNTING}, with Gaussian releases beside it"
-        return replace(super()._restate(claim), accounting=beside)
+        return replace(super()._restate(claim), accounting=self._accounting)
 
     def _foresee(self, known: EncodedImages) -> None:
         if known.per_unit > 1:
@@ -207,6 +206,7 @@ class DiffusionImages(TorchSynthesizer, ImageSynthesizer):
         self.mixture_._learn(data, plan.part(MIXTURE), rng, progress)
         self.counts_, self.counts_sigma_ = self.mixture_.counts_, self.mixture_.counts_sigma_
         mechanism, noise = plan.steps, plan.ledger.noise
+        self._accounting = mechanism.accounting
         expected = mechanism.sampling_rate * max(1.0, float(self.counts_.sum()))
         self.snr_ = self._snr(mechanism, expected)
         keys, pictures = record_keys(noise, len(data)), data.pixels.reshape(len(data), -1)
