@@ -147,6 +147,23 @@ def test_a_confidence_is_about_public_rows_that_thresholds_were_not_set_on(
         model.with_group_thresholds(fairness=sure)
 
 
+def test_a_folder_of_before_there_were_counts_is_read(
+    parts: Any, loose: dict[str, Any], tmp_path: Path, reseal: Any
+) -> None:
+    model = fitted(parts, loose, score_counts=False, sensitive_features=None)
+    path = model.save(tmp_path / "model")
+
+    def forget(values: dict[str, Any]) -> None:
+        for name in ("score_counts_", "score_noise_"):
+            del values["numbers"][name]
+        del values["arguments"]["score_counts"]
+
+    reseal(path, forget)
+    again = evenhand.load(path)
+    assert len(again.score_counts_) == 0
+    assert np.array_equal(again.predict(parts.X), model.predict(parts.X))
+
+
 def test_counts_do_not_outlive_the_scores_that_they_are_of(
     parts: Any, loose: dict[str, Any]
 ) -> None:

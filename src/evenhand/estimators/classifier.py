@@ -324,7 +324,9 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         self.student_margin_ = fitted.student_margin
         self.extractor_, self.choices_ = fitted.extractor, fitted.choices
         for name in self.NUMBERS:
-            setattr(self, name, fitted.numbers[name])
+            # A folder of before there were counts of scores has none, and neither has its model.
+            if name in fitted.numbers or not hasattr(type(self), name):
+                setattr(self, name, fitted.numbers[name])
         assert fitted.encoder is not None
         self.encoder_, self.student_ = fitted.encoder, fitted.student
         self.student_without_margin_ = fitted.without_margin
