@@ -23,15 +23,17 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
     columns : collection of str
         Those of the private table, once they are known.
     """
-    from evenhand.estimators.auto import Case, choose
+    from evenhand.estimators.auto import Case, choose, counts_pay
     from evenhand.fairness.notion import RateNotion
+    from evenhand.privacy import Budget
 
     if given.sensitive and given.margin is None:
         raise ValueError(
             "--margin is missing. Say how far apart the groups' rates may be, for example "
             "--margin 0.05; or name a method that keeps none, and only measure it: --method dpsgd."
         )
-    notion = given.notion
+    notion, epsilon = given.notion, given.epsilon
+    budget = None if epsilon is None else Budget(epsilon=epsilon, delta=given.delta)
     case = Case(
         protect=given.protect or "record",
         units=given.unit is not None,
@@ -48,7 +50,7 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
         public_labels=given.calibration is not None,
         private_groups=not columns or all(name in columns for name in given.sensitive or ()),
         scaled=_scaled(given),
-        pays_for_counts=_pays_for_counts(given),
+        pays_for_counts=counts_pay(given.score_counts, budget),
     )
     choice = choose(case)
     if given.score_counts and "score_counts" in given.given and not choice.counts:
@@ -58,16 +60,6 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
             f"--group-thresholds."
         )
     return replace(given, method=choice.method, score_counts=choice.counts), choice
-
-
-def _pays_for_counts(given: TrainOptions) -> bool:
-    """Whether counts of scores were asked for or, where nobody said, the budget pays for them."""
-    from evenhand.estimators.auto import counts_pay
-    from evenhand.privacy import Budget
-
-    if given.score_counts is not None or given.epsilon is None:
-        return bool(given.score_counts)
-    return counts_pay(Budget(epsilon=given.epsilon, delta=given.delta))
 
 
 def _of_teachers(given: TrainOptions) -> list[str]:

@@ -134,7 +134,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 thresholds=self.thresholds_,
                 cross_fitted=self.cross_fitted_,
                 source=self.margin_source_,
-                held=self._held,
+                held=self.held_margin_ if self.held_margin_ < self.fairness_.margin else None,
             ),
             inside=inside,
         )
@@ -145,7 +145,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         self = cls(model, cuts.notion)
         self.thresholds_, self.groups_ = cuts.thresholds, cuts.groups
         self.cross_fitted_, self.margin_source_ = cuts.cross_fitted, cuts.source
-        self.held_margin_, self._held = cuts.to, cuts.held
+        self.held_margin_ = cuts.to
         self.guarantee_ = guarantee
         self.model_, self.fairness_, self.classes_ = model, self.fairness, model.classes_
         self.ledger_ = model.ledger_

@@ -85,7 +85,6 @@ def confident_thresholds(
     targets, rng = targets_of(within, everybody), as_generator(0)
     decided = np.zeros((len(targets), len(scores)), dtype=np.int64)
     held = [replace(fairness, margin=t * fairness.margin, confidence=None) for t in targets]
-
     for others, out in folds(codes):
         for i, notion in enumerate(held):
             decided[i, out] = rule(notion, others).decide(scores[out], codes[out], rng)

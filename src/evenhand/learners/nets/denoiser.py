@@ -41,6 +41,7 @@ _WAVES: Final = 4  # of the logarithm of the noise level, that the network reads
 _PLACES: Final = 3  # cosines along a side, that tell a patch where it is
 _HEAD: Final = 3.0  # what a condition is as an input, beside inputs of size 1
 _WARM: Final = 20  # steps in which the learning rate rises
+_BETAS: Final = (0.9, 0.99)
 _LAST: Final = 0.1  # of the learning rate, at the last step
 _MEMORY: Final = 0.99  # of the running mean of the weights
 
@@ -354,17 +355,17 @@ class NoisyAdam:
 
     def __post_init__(self) -> None:
         self.mean = self.weights.copy()
-        self._first, self._second = np.zeros_like(self.weights), np.zeros_like(self.weights)
+        self._flat = torch.as_tensor(self.weights.copy(), device="cpu")  # in doubles
+        self._adam = torch.optim.Adam([self._flat], lr=self.rate, betas=_BETAS, eps=TINY)
         self._taken = 0
 
     def follow(self, gradient: FloatArray) -> None:
         """Take a step against a gradient."""
         self._taken += 1
         t = self._taken
-        self._first += 0.1 * (gradient - self._first)
-        self._second += 0.01 * (gradient**2 - self._second)
-        along = self._first / (1.0 - 0.9**t)
-        size = np.sqrt(self._second / (1.0 - 0.99**t)) + TINY
         left = 1.0 - (1.0 - _LAST) * (t - 1) / self.n_steps
-        self.weights = self.weights - self.rate * min(1.0, t / _WARM) * left * along / size
+        self._adam.param_groups[0]["lr"] = self.rate * min(1.0, t / _WARM) * left
+        self._flat.grad = torch.as_tensor(gradient, device="cpu")
+        self._adam.step()
+        self.weights = array(self._flat).copy()
         self.mean += (1.0 - min(_MEMORY, t / (t + 9.0))) * (self.weights - self.mean)
