@@ -142,7 +142,10 @@ def test_thresholds_by_counts_of_scores_need_no_public_row(
     assert said["choices"][2].startswith("The scores of the private rows are counted by group")
     model = evenhand.load("model")
     assert model.margin_source_ == "noisy counts"
-    assert "by noisy counts of the private rows" in Path("model/report.html").read_text()
+    page = Path("model/report.html").read_text()
+    assert "by noisy counts of the private rows" in page
+    assert "Noise, and ranges in place of scores, stand between" in page
+    assert "The decisions on the public rows that set the thresholds" not in page
     named = {**alone, "--method": "dpsgd", "--out": "named"}
     assert train(named, "--group-thresholds", "--score-counts")["method"] == said["method"]
     for options, words in (

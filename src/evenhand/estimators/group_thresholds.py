@@ -49,7 +49,8 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         The margin that the thresholds were set to, at most that of ``fairness_``: see
         ``tightening`` of ``with_group_thresholds``.
     fairness_ : RateNotion
-        Kept on the public rows, in expectation; on other rows up to sampling error.
+        Kept in expectation where ``margin_source_`` says: on public rows exactly, by noisy counts
+        up to noise and ranges; on other rows up to sampling error.
     margin_source_ : str
         Where it is: ``"public rows"`` for rates of decisions; for rates among true classes
         ``"calibration rows"``, public ones with labels, or ``"own probabilities"`` of the model.

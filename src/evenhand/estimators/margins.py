@@ -131,7 +131,7 @@ class Cuts:
     Parameters
     ----------
     notion : RateNotion
-        The margin that the decisions on public rows keep, in expectation.
+        The margin that the decisions keep, in expectation, where it is read.
     label : str
         The class that is given above a threshold.
     groups : tuple of str
@@ -156,6 +156,11 @@ class Cuts:
     cross_fitted: Estimate | None = None
     source: str = "public rows"
     held: float | None = None
+
+    @property
+    def by_counts(self) -> bool:
+        """Whether noisy counts of private scores had a part in them."""
+        return self.source in ("noisy counts", "expected counts")
 
     @property
     def to(self) -> float:

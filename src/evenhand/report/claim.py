@@ -31,6 +31,13 @@ THRESHOLDS_BIND: Final = (
     "the draws at thresholds and between those of one group. On new rows the gap is near it if "
     "they come from the same population; there it is measured, not promised."
 )
+COUNTS_BIND: Final = (
+    "By noisy counts of the private rows' scores, and by the public rows where there are any, the "
+    "decisions keep the margin, in expectation over the draws at thresholds and between those of "
+    "one group. Noise, and ranges in place of scores, stand between this and the rows themselves. "
+    "On new rows the gap is near it if they come from the same population; there it is measured, "
+    "not promised."
+)
 PENALIZED: Final = (
     "Training penalized the dependence of decision and group among the private rows, by a weight. "
     "No margin was named and none is promised: the gaps of the model can only be measured."
