@@ -374,8 +374,8 @@ def _two_tables() -> Case:
 
 
 def _of_images() -> Iterator[Case]:
-    def case(name: str, kind: Any) -> Case:
-        settings, relation = _settings_of(kind, SMALL_IMAGES, {})
+    def case(name: str, kind: Any, **more: Any) -> Case:
+        settings, relation = _settings_of(kind, SMALL_IMAGES, more)
 
         def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
             made = kind(noise=noise, random_state=seed, **settings)
@@ -392,6 +392,7 @@ def _of_images() -> Iterator[Case]:
 
     for name, kind in generators("images", offered=True).items():
         yield case(name, kind)
+    yield case("gaussian, mirrored", GENERATORS["images", "gaussian"], mirrored=True)
     yield case("gs-wgan, in turn", GENERATORS["images", "gs-wgan-published"])
     yield case("teacher-gan, strata", GENERATORS["images", "teacher-gan-strata"])
 

@@ -17,6 +17,7 @@ from evenhand.generators.images.gaussian import (
     low_frequencies,
     pooled,
     towards,
+    turned,
 )
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.privacy import Budget, SeededNoise
@@ -49,9 +50,10 @@ def test_cosines_are_orthonormal_and_the_lowest_come_first(size: Any, n: int) ->
     assert (left**2).sum() < 0.02 * ((slope - slope.mean()) ** 2).sum()
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("relation", ["add or remove one", "replace one"])
 def test_no_picture_moves_a_release_by_more_than_it_declares(
-    relation: str, monkeypatch: pytest.MonkeyPatch
+    relation: str, mirrored: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All five releases of whole fits, their exact totals before noise; the extremes among the
     # pictures. What a later release reads of earlier ones stays as it was: the noise has a seed,
@@ -69,7 +71,7 @@ def test_no_picture_moves_a_release_by_more_than_it_declares(
             return real(self, z, where)
 
         monkeypatch.setattr(kind, "total", total)
-    new(neighbors=relation).fit(
+    new(neighbors=relation, mirrored=mirrored).fit(
         images, y, sensitive_features=side, budget=Budget(epsilon=1.0, delta=1e-5)
     )
     kinds = [FeatureSums, OuterSums, OuterSums, FeatureSums, OuterSums]
@@ -93,6 +95,43 @@ def test_no_picture_moves_a_release_by_more_than_it_declares(
     # No picture is cut in the first release: black and white ones have length 1.
     assert np.linalg.norm(first, axis=1).max() <= 1 + 1e-9
     assert np.linalg.norm(first[:2], axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_picture_and_its_mirror_image_are_turned_to_the_same_one(channels: int) -> None:
+    rng = np.random.default_rng(0)
+    bytes_ = rng.integers(0, 256, (50, channels, 6, 7))
+    given = (bytes_ / 255.0).astype(np.float32)
+    found = turned(given)
+    assert np.array_equal(turned(given[..., ::-1]), found)  # no two halves are level here
+    assert np.array_equal(turned(found), found)
+    flipped = (found != given).any(axis=(1, 2, 3))
+    assert 0 < flipped.sum() < 50
+    assert np.array_equal(np.where(flipped[:, None, None, None], given[..., ::-1], given), found)
+    # By the definition, one picture after the other: no other picture decides.
+    for one, picture in zip(bytes_, given, strict=True):
+        left, right = one[..., :3].sum(), one[..., 4:].sum()
+        brighter = picture if left >= right else picture[..., ::-1]
+        assert np.array_equal(turned(picture[None])[0], brighter)
+
+
+def test_pictures_that_differ_by_a_mirror_are_fitted_alike_and_drawn_both_ways() -> None:
+    images, y, side = pictures(300)
+    slope = np.linspace(120, 0, 8).astype(np.uint8)
+    left = images // 4 + slope  # the left half is far the brighter one
+    mixed = np.where(np.arange(300)[:, None, None] % 3 == 0, left[:, :, ::-1], left)
+
+    def fitted(given: Any, **more: Any) -> GaussianImages:
+        return new(**more).fit(given, y, sensitive_features=side, budget=MUCH)
+
+    one, other = (fitted(given, mirrored=True) for given in (left, mixed))
+    assert np.array_equal(one.means_, other.means_)
+    drawn, plain = (made.sample(2000, random_state=1).images for made in (one, fitted(left)))
+    share = [
+        (a[:, :, :4].sum(axis=(1, 2)) > a[:, :, 4:].sum(axis=(1, 2))).mean() for a in (drawn, plain)
+    ]
+    assert abs(share[0] - 0.5) < 0.06  # five standard errors of 2,000 coins
+    assert share[1] > 0.9
 
 
 def test_the_budget_goes_to_five_releases_by_their_shares() -> None:
