@@ -324,12 +324,13 @@ def test_groups_that_are_noise_have_what_their_label_has_and_others_their_own() 
     assert found[4] == pytest.approx(own[4], abs=0.1)  # nine noises of .01 away: its own
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
 def test_it_fits_draws_and_comes_back_without_torch(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    mirrored: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     images, y, _ = pictures(200)
-    made = new().fit(images, y, budget=MUCH)
+    made = new(mirrored=mirrored).fit(images, y, budget=MUCH)
     again = load(made.save(tmp_path / "made"))
     drawn = [g.sample(6, random_state=0).images for g in (made, again)]
     assert np.array_equal(*drawn)

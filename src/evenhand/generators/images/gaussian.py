@@ -76,8 +76,8 @@ class GaussianImages(ImageSynthesizer):
     mirrored : bool
         Whether pictures and their mirror images may be taken for equally likely, as they may of
         faces and not of digits: a fact that is taken to be public. All are then turned so that the
-        left half is the brighter one (``turned``), and every other picture is mirrored as it is
-        drawn.
+        left half is the brighter one (``turned``), and a drawn one is mirrored with probability
+        one half.
     **others
         ``condition``, ``neighbors``, ``noise`` and ``random_state``, see ``ImageSynthesizer``.
 
