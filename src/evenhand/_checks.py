@@ -63,6 +63,13 @@ def at_least(name: str, value: int, smallest: int, hint: str = "") -> int:
     return int(value)
 
 
+def flag(name: str, value: object) -> bool:
+    """Return ``value`` if it is True or False; another value is not read as one of them."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be true or false, got {value!r}.")
+    return value
+
+
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``allowed``; the message lists them all."""
     names = list(allowed)

@@ -36,7 +36,8 @@ def clinic(town: Path) -> Path:
 
 @pytest.mark.usefixtures("clinic")
 def test_it_writes_both_tables_with_one_claim_and_a_report(run: Run) -> None:
-    done = run(*TWO, "--drop", "note", "--keep", "minutes", "--save", "kept")
+    more = ("--drop", "note", "--keep", "minutes", "--save", "kept", "--setting", "width=1")
+    done = run(*TWO, *more)
     persons, visits = pd.read_csv("made.csv"), pd.read_csv("made.visits.csv")
     assert list(persons.columns) == list(pd.read_csv("private.csv").columns)
     assert list(visits.columns) == ["person", "minutes", "line"]
@@ -56,8 +57,9 @@ def test_it_writes_both_tables_with_one_claim_and_a_report(run: Run) -> None:
     page = Path("made.html").read_text(encoding="utf-8")
     assert "number of visits" in page
     assert "visits: counts of each column by label and group" in page
-    more = load("kept").sample(10, random_state=0)
-    assert [len(table) > 0 for table in more] == [True, True]
+    kept = load("kept")
+    assert [len(table) > 0 for table in kept.sample(10, random_state=0)] == [True, True]
+    assert kept.persons.width == kept.visits.width == 1
     done = run("verify", "kept")
     assert "for each person" in " ".join(done.stdout.split())
     run("card", "kept")

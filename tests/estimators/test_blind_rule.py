@@ -215,7 +215,7 @@ def test_a_margin_in_training_is_taken_off_before_the_rule() -> None:
         ({"fairness": EqualizedOdds(margin=0.1)}, "classes of the public rows are missing"),
         ({"fairness": "parity"}, "fairness must be"),
         ({"groups": "logistic"}, "groups must be an unfitted classifier"),
-        ({"randomised": "yes"}, "randomised must be True or False"),
+        ({"randomised": "yes"}, "randomised must be true or false"),
         ({"y": np.array(["elsewhere"] * 300)}, "not among the classes"),
     ],
 )

@@ -21,7 +21,8 @@ from evenhand.cli.console import show, table
 
 SPEC: Final = ".toml"
 _NOT_IN_A_FILE: Final = ("help_all", "json", "show_values")
-_TEXTS: Final = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+KINDS: Final = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+"""The types of a value in a file, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +146,19 @@ def from_file(context: typer.Context, place: Path) -> Path:
     return Path(found)
 
 
+def is_a(kind: type, value: object) -> bool:
+    """Return whether a value of TOML is of a type; a whole number is a number, and a flag is none.
+
+    Examples
+    --------
+    >>> is_a(float, 2), is_a(int, 2.0), is_a(int, True)
+    (True, False, False)
+    """
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+
+
 def _options_of(command: Any) -> type[Options]:
     """Return the dataclass that a command was made of."""
     options: type[Options] = command.callback.options
@@ -160,9 +174,8 @@ def _checked(place: Path, key: str, value: Any, hint: Any) -> Any:
     of_file = kind is Path or "FILE" in (option.metavar or "")
     wanted = str if kind is Path else kind
     for item in value if several else [value]:
-        right = isinstance(item, int | float) if wanted is float else isinstance(item, wanted)
-        if not right or (isinstance(item, bool) and wanted is not bool):
-            raise ValueError(f"{place}: {key} must be {_TEXTS[wanted]}, got {item!r}.")
+        if not is_a(wanted, item):
+            raise ValueError(f"{place}: {key} must be {KINDS[wanted]}, got {item!r}.")
     if of_file and "://" not in value:
         return str(place.parent / value)
     return value

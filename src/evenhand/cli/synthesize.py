@@ -65,7 +65,8 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
     at_least("--rows", given.rows, 1)
     given.balanced  # noqa: B018  # reading it is the check
     data.refuse()
-    one_of("--method", given.method or data.default, names_of(data.payload, offered=True))
+    method = given.method or data.default
+    data.settings(one_of("--method", method, names_of(data.payload, offered=True)))
     out = given.out
     files = {
         **data.tables,

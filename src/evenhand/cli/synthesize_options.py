@@ -10,6 +10,7 @@ import typer
 
 from evenhand._checks import one_of
 from evenhand.cli.command import from_file
+from evenhand.cli.method_settings import types_of
 from evenhand.cli.options import COLUMNS, FILES, Epsilon, Raw, ReadsPrivate, choice
 from evenhand.generators.registry import generators, names_of
 
@@ -17,6 +18,7 @@ MOVED: Final = ("none", "equalized-odds", "demographic-parity", "both")
 """Notions by whose rates labels are moved within groups."""
 
 _TABLES, _IMAGES = (names_of(of, offered=True) for of in ("tables", "images"))
+_METHOD: Final = "Method"
 _ROWS: Final = "Rows"
 _TWO: Final = "Two tables"
 
@@ -62,6 +64,16 @@ class SynthesizeOptions(ReadsPrivate):
             dict.fromkeys((*_TABLES, *_IMAGES)),
             help="How the private records are learnt. The long help says what each method does.",
             show_default=f"{_TABLES[0]}; {_IMAGES[0]} for pictures",
+        ),
+    ] = None
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A setting of the method in the place of its default, such as mirrored=true of "
+            "gaussian or width=1 of marginal; repeat it for more. --help-all names them, and the "
+            "documentation of the method's class says what they do.",
+            rich_help_panel=_METHOD,
         ),
     ] = None
     schema: Annotated[
@@ -219,10 +231,14 @@ class SynthesizeOptions(ReadsPrivate):
 
     @classmethod
     def more_help(cls) -> dict[str, list[tuple[str, str]]]:
-        """Return what each method learns from."""
+        """Return what each method learns from, and its settings."""
         return {
             f"Methods, for {records}": [
-                (name, kind.words + (", needs PyTorch" if kind.needs else ""))
+                (
+                    name,
+                    f"{kind.words}{', needs PyTorch' if kind.needs else ''}; settings: "
+                    f"{', '.join(types_of(kind))}",
+                )
                 for name, kind in generators(payload, offered=True).items()
             ]
             for payload, records in (("tables", "tables"), ("images", "pictures"))

@@ -14,6 +14,7 @@ from evenhand._checks import did_you_mean, together
 from evenhand.cli import options
 from evenhand.cli.console import Bars
 from evenhand.cli.failures import as_bad_input
+from evenhand.cli.method_settings import settings_of
 from evenhand.cli.output import require_table_name, write_table
 from evenhand.cli.synthesize_options import SynthesizeOptions
 from evenhand.cli.tables import read, stream_of
@@ -73,9 +74,15 @@ class SyntheticData(ABC):
         named = self.given.noise or self.usual_noise
         return {} if named is None else {"noise": options.noise(named)}
 
+    def settings(self, method: str) -> dict[str, Any]:
+        """Return the settings of the method that are named; a wrong name or type is refused."""
+        named = self.given.setting  # without any, no class is imported
+        return settings_of(GENERATORS[self.payload, method], named) if named else {}
+
     def generator(self, method: str) -> Synthesizer:
         """Return what is to learn, by the name of its method."""
-        return GENERATORS[self.payload, method](**self.noise(), random_state=self.given.seed)
+        settings = self.settings(method) | self.noise()
+        return GENERATORS[self.payload, method](**settings, random_state=self.given.seed)
 
     @property
     def tables(self) -> dict[str, Path]:

@@ -66,7 +66,8 @@ class TwoTables(Tables):
 
     def generator(self, method: str) -> Synthesizer:
         """Return what is to learn both tables by one method."""
-        by = {"persons": {"method": method}, "visits": {"method": method}}
+        own = {"method": method} | self.settings(method)
+        by = {"persons": own, "visits": own}
         kind: Any = GENERATORS["two tables", "two-table"]
         made: Synthesizer = kind(**by, **self.noise(), random_state=self.given.seed)
         return made

@@ -269,8 +269,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
         sensitive_features : array-like or DataFrame, n rows
             Their groups, also public.
         """
-        if not isinstance(self.randomised, bool):
-            raise TypeError(f"randomised must be True or False, got {self.randomised!r}.")
+        _checks.flag("randomised", self.randomised)
         self.model_ = None
         if hasattr(type(self.model), "with_blind_rule"):
             self.model_ = self.model.with_blind_rule(

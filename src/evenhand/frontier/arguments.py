@@ -103,9 +103,7 @@ def check_value(name: str, value: Plain | Sequence[int]) -> Plain:
     if name in WORDS:
         return _checks.one_of(name, str(value), WORDS[name])
     if name in FLAGS:
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} must be true or false, got {value!r}.")
-        return value
+        return _checks.flag(name, value)
     if name == HIDDEN:
         return _layers(value)
     if isinstance(value, Sequence) or value is None:

@@ -77,10 +77,7 @@ class Specification:
         object.__setattr__(self, "fairness", key)
         _checks.one_of("fairness", key, [name.replace("-", "_") for name in NOTIONS])
         _checks.one_of("reference", self.reference, REFERENCES)
-        if not isinstance(self.group_at_prediction, bool):
-            raise TypeError(
-                f"group_at_prediction must be true or false, got {self.group_at_prediction!r}."
-            )
+        _checks.flag("group_at_prediction", self.group_at_prediction)
         if self.methods is not None:
             methods: Any = self.methods
             if isinstance(methods, str) or not all(isinstance(m, str) for m in methods):

@@ -106,8 +106,7 @@ class VoteFile:
                 "what they hold is not."
             )
         _checks.one_of("answers", self.answers, (LABELS, PROBABILITIES))
-        if not isinstance(self.may_abstain, bool):
-            raise TypeError(f"may_abstain must be True or False, got {self.may_abstain!r}.")
+        _checks.flag("may_abstain", self.may_abstain)
         if list(self.classes) != list(natural_order(self.classes)) or len(self.classes) < 2:
             raise ValueError(
                 f"classes must be at least two texts in their natural order, got {self.classes!r}."

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
-from evenhand._checks import at_least, did_you_mean, positive
+from evenhand._checks import at_least, did_you_mean, flag, positive
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.relation import apart, check_relation, each, words_of
 
@@ -99,8 +99,7 @@ class Guarantee:
             said = [words for words in self.not_covered if words != NEVER_COVERED]
             object.__setattr__(self, "not_covered", (*said, NEVER_COVERED))
         check_relation(self.unit, self.neighbors)
-        if not isinstance(self.holds, bool):
-            raise TypeError(f"holds must be True or False, got {self.holds!r}.")
+        flag("holds", self.holds)
         if self.holds and self.reason:
             raise ValueError(f"reason says why a guarantee fails, but holds=True: {self.reason!r}.")
         if self.mu_squared is not None:

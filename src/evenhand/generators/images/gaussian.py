@@ -118,6 +118,7 @@ class GaussianImages(ImageSynthesizer):
         _checks.at_least("n_directions", self.n_directions, 1)
         _checks.at_least("n_components", self.n_components, 1)
         _checks.positive("radius", self.radius)
+        _checks.flag("mirrored", self.mirrored)
         super()._foresee(known)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:

@@ -1,0 +1,85 @@
+"""Settings of a method as NAME=VALUE; names and types are those of its class."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+
+from evenhand._checks import did_you_mean
+from evenhand.cli.command import KINDS, is_a
+
+if TYPE_CHECKING:
+    from evenhand.generators.synthesizer import Synthesizer
+
+_OF_OPTIONS: Final = ("noise", "random_state")
+"""What --noise and --seed say."""
+
+
+def settings_of(kind: type[Synthesizer], given: Iterable[str]) -> dict[str, Any]:
+    """Read NAME=VALUE as arguments of a method.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the method.
+    given : iterable of str
+        A value is written as in TOML: ``true``, ``0.2``, ``[64, 32]``; a text needs no quotes.
+
+    Raises
+    ------
+    ValueError
+        For an unknown or repeated name, a missing value, and one of another type. Whether a value
+        is in its range is for the method to say, before it spends anything.
+    """
+    types = types_of(kind)
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if name not in types or not equals:
+            near = "" if name in types else did_you_mean(name, types)
+            raise ValueError(
+                f"--setting is NAME=VALUE with a setting of the method {kind.method!r}, got "
+                f"{text!r}.{near} Its settings: {', '.join(types)}."
+            )
+        if name in found:
+            raise ValueError(f"--setting {name} was given twice. Leave one out.")
+        found[name] = _typed(name, value, *types[name])
+    return found
+
+
+def types_of(kind: type[Synthesizer]) -> dict[str, tuple[type, bool]]:
+    """Return each setting's type, and whether it is a sequence of them.
+
+    Left out are what other options say, and what cannot be written in a word, such as a sampler.
+    """
+    from evenhand.generators.synthesizer import arguments_of
+
+    hints = get_type_hints(kind)
+    plain = {name: _plain(hints[name]) for name in arguments_of(kind)}
+    return {name: known for name, known in plain.items() if known and name not in _OF_OPTIONS}
+
+
+def _plain(hint: Any) -> tuple[type, bool] | None:
+    """Return the type that a hint stands for, and whether of a sequence; None for any other."""
+    (held, *others) = [part for part in get_args(hint) if part is not NoneType] or [hint]
+    if get_origin(hint) in (tuple, Sequence):
+        return (held, True) if held in KINDS else None
+    if others:
+        return None
+    return (held, False) if held in KINDS else (_plain(held) if held is not hint else None)
+
+
+def _typed(name: str, text: str, kind: type, several: bool) -> Any:
+    """Return a value as its setting has it."""
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        read = {}
+    value = read["value"] if len(read) == 1 else text
+    items = value if isinstance(value, list) and several else [value]
+    if not all(is_a(kind, item) for item in items):
+        words = f"{KINDS[kind]}, or a list of them" if several else KINDS[kind]
+        raise ValueError(f"--setting {name} must be {words}, got {text!r}.")
+    return tuple(items) if several else value
