@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypeVar
@@ -85,6 +85,20 @@ class BudgetPlan:
         whole = self.ledger.budget.mu_squared
         with self.ledger.set_aside({p: whole * share for p, share in self.shares.items()}) as inner:
             yield replace(self, ledger=inner)
+
+    def joined(self, purpose: str, others: Collection[str]) -> BudgetPlan:
+        """Return the plan in which a purpose has the shares of others, which are not released.
+
+        Privacy
+        -------
+        Which these are may depend on what was released before: the sum of the shares stays, and a
+        filter of Gaussian costs is free (Smith and Thakurta 2022).
+        """
+        if not others:
+            return self
+        shares = {name: share for name, share in self.shares.items() if name not in others}
+        shares[purpose] += math.fsum(self.shares.values()) - math.fsum(shares.values())
+        return replace(self, shares=shares)
 
     def part(self, name: str) -> BudgetPlan:
         """Return the plan of the purposes that begin with ``name``, which it goes on to say."""

@@ -106,8 +106,8 @@ class Payload(ABC):
         ``delta`` is what ``delta_aside`` sets aside.
         """
 
-    def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
-        """Return the public plan: shares of the budget by purpose, those of ``encode`` first."""
+    def shares(self, of_method: Mapping[str, float], mu_squared: float) -> dict[str, float]:
+        """Return the public plan: shares of ``mu_squared`` by purpose, of ``encode`` first."""
         return dict(of_method)
 
     @abstractmethod

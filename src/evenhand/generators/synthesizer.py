@@ -342,7 +342,8 @@ class Synthesizer(ABC):
 
     def _plan(self, payload: Payload, ledger: Ledger, delta: float) -> BudgetPlan:
         """Refuse all that can be known to be wrong; nothing is drawn, and nothing charged."""
-        plan = BudgetPlan(ledger=ledger, shares=payload.shares(self._shares()))
+        shares = payload.shares(self._shares(), ledger.budget.mu_squared)
+        plan = BudgetPlan(ledger=ledger, shares=shares)
         payload.check(plan, delta)
         self._foresee(payload.known)
         return plan

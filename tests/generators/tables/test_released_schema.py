@@ -143,7 +143,7 @@ def test_what_was_released_is_in_the_ledger_and_in_the_claim() -> None:
     assert made.ledger_.budget.delta == pytest.approx(0.9 * BUDGET.delta)
     assert (made.guarantee_.epsilon, made.guarantee_.delta) == (BUDGET.epsilon, BUDGET.delta)
     assert made.guarantee_.mu_squared is None
-    assert "10% of delta for naming categories" in str(made.guarantee_)
+    assert "10% of delta for naming values" in str(made.guarantee_)
     assert any("released from the budget" in words for words in made.notes_)
 
 

@@ -45,6 +45,7 @@ def people(n: int = N, seed: int = 0) -> pd.DataFrame:
             "race": rng.choice(["A", "B", "C"], n, p=[0.6, 0.399, 0.001]),
         }
     )
+    frame.loc[rng.random(n) < 0.1, "wage"] = 3000.0
     frame.loc[rng.random(n) < 0.1, "wage"] = np.nan
     frame.loc[rng.random(n) < 0.1, "grade"] = pd.NA
     return frame.assign(loan=frame["age"] + rng.normal(0, 9, n) > 50)
@@ -100,6 +101,7 @@ def test_a_stream_releases_what_memory_releases(
 
     memory = made(frame)
     assert memory.codec_["race"].schema.categories == ("A", "B")  # rows of the third are left out
+    assert any(note.startswith("single numbers") for note in memory.notes_)  # 0 and 3000
     for how in ({}, {"batch_rows": 61}, {"tasks": 1}):
         assert same(made(ParquetRows(tmp_path, **how)), memory)
     assert not same(fit(frame, noise=2), memory)

@@ -127,7 +127,7 @@ def test_what_both_tables_set_aside_of_delta_adds_up_to_the_promise(
     assert sum(used) + made.ledger_.budget.delta == pytest.approx(BUDGET.delta, rel=1e-12)
     assert [share > 0 for share in used] == [name in undeclared for name in (PERSONS, VISITS)]
     assert made.guarantee_.delta == BUDGET.delta
-    said = f"with {aside:.0%} of delta for naming categories"
+    said = f"with {aside:.0%} of delta for naming values"
     assert (said in str(made.guarantee_)) == bool(undeclared)
     assert made.ledger_.spent == pytest.approx(made.ledger_.budget.mu_squared, rel=1e-6)
 

@@ -71,16 +71,25 @@ class Cells:
             if high - low < MOST_SINGLE:
                 starts = np.arange(low, high + 1, dtype=np.float64)
                 return cls(starts=starts, ends=starts + 1, integer=True)
-            high += 1
-        cuts = [*np.linspace(low, high, N_EVEN + 1), *_powers(low, high, integer)]
-        if low <= 0 <= high:
-            cuts += [0.0, 1.0] if integer else [0.0]
+        cuts = [
+            *np.linspace(low, high + integer, N_EVEN + 1),
+            *_powers(low, high + integer, integer),
+        ]
         edges = np.unique(np.round(cuts) if integer else cuts)
-        starts, ends = edges[:-1], edges[1:]
-        if not integer and low <= 0 <= high:
-            at = int(np.searchsorted(starts, 0.0))
-            starts, ends = np.insert(starts, at, 0.0), np.insert(ends, at, 0.0)
-        return cls(starts=starts, ends=ends, integer=integer)
+        cells = cls(starts=edges[:-1], ends=edges[1:], integer=integer)
+        return cells.with_values([0.0]) if low <= 0 <= high else cells
+
+    def with_values(self, values: ArrayLike) -> Cells:
+        """Return cells with these values, which lie between the bounds, as cells of their own."""
+        alone = np.asarray(values, dtype=np.float64)
+        if self.integer:
+            edges = np.unique([*self.starts, self.ends[-1], *alone, *alone + 1])
+            return Cells(starts=edges[:-1], ends=edges[1:], integer=True)
+        alone = np.union1d(alone, self.starts[self.starts == self.ends])
+        edges = np.unique([*self.starts, self.ends[-1], *alone])
+        at = np.searchsorted(edges[:-1], alone)
+        starts, ends = (np.insert(part, at, alone) for part in (edges[:-1], edges[1:]))
+        return Cells(starts=starts, ends=ends, integer=False)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -96,10 +105,10 @@ class Cells:
         last = float(self.ends[-1]) - (1.0 if self.integer else 0.0)
         inside = np.clip(values, self.starts[0], last)
         found = np.searchsorted(self.starts, inside, side="right") - 1
-        alone = np.flatnonzero(self.starts == self.ends)
-        if alone.size:  # starts holds this value twice; "right" has found the second
-            found = np.where(inside == self.starts[alone[0]], alone[0], found)
-        codes: IntArray = found.astype(np.int64)
+        # Starts hold a value that is alone twice, and "right" finds the second.
+        first = np.maximum(found - 1, 0)
+        before = (self.starts[first] == self.ends[first]) & (self.starts[first] == inside)
+        codes: IntArray = np.where(before, first, found).astype(np.int64)
         return codes
 
     def draw(self, codes: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -133,6 +142,12 @@ class Bins:
     weights: FloatArray
 
     @classmethod
+    def single(cls, cells: Cells) -> Bins:
+        """Make each cell a bin."""
+        each = np.arange(len(cells), dtype=np.int64)
+        return cls(cells=cells, bin_of_cell=each, weights=np.ones(len(cells)))
+
+    @classmethod
     def from_noisy(cls, cells: Cells, noisy: ArrayLike, *, sigma: float, n_bins: int) -> Bins:
         """Join cells until each bin has about ``1 / n_bins`` of the noisy count beside atoms.
 
@@ -160,6 +175,53 @@ class Bins:
         if bins[-1] + 1 < min(LEAST_BINS, n_bins, len(cells)):
             bins = _even(cells, alone, min(LEAST_BINS, n_bins, len(cells)))
         return cls(cells=cells, bin_of_cell=bins, weights=_spread(counts, bins, cells, sigma))
+
+    def with_values(self, values: ArrayLike) -> Bins:
+        """Give whole numbers a cell of their own, within the bin in which they are.
+
+        Examples
+        --------
+        >>> cells = Cells.between(0, 999, integer=True)
+        >>> bins = Bins.from_noisy(cells, np.full(len(cells), 10.0), sigma=0.1, n_bins=4)
+        >>> own = bins.with_values([7, 500])
+        >>> own.n_bins == bins.n_bins, len(own.cells) - len(cells)
+        (True, 4)
+        """
+        cells = self.cells.with_values(values)
+        bins = self.bin_of_cell[self.cells.codes(cells.starts)]
+        nothing = np.zeros(len(cells))
+        return Bins(cells=cells, bin_of_cell=bins, weights=_spread(nothing, bins, cells, 0.0))
+
+    def set_apart(self, noisy: ArrayLike, *, sigma: float, worth: float, most: int) -> Bins:
+        """Make bins of single values whose labels are unlike those of the rest of their bin.
+
+        A value is worth it where so many records would have another label if its labels were in the
+        shares of the rest. What lies below and above it in its bin become bins of their own. The
+        counts also say how the values of a bin are spread.
+
+        Parameters
+        ----------
+        noisy : array of shape (n_labels, n_cells)
+            Noisy counts by label.
+        sigma : float
+            Standard deviation of the noise on each; a value must stand out by four.
+        worth : float
+            Records.
+        most : int
+            Values that are set apart at most, those first that differ most.
+        """
+        by_label = np.asarray(noisy, dtype=np.float64)
+        counts, sigma = by_label.sum(axis=0), sigma * math.sqrt(len(by_label))
+        seen = self.cells.atoms & (counts > 4.0 * sigma)
+        bins = self.bin_of_cell
+        for _ in range(most):
+            unlike = np.where(seen, _unlike(by_label, bins), 0.0)
+            at = int(unlike.argmax())
+            if unlike[at] < worth:
+                break
+            bins = _apart(bins, at)
+        weights = _spread(counts, bins, self.cells, sigma)
+        return Bins(cells=self.cells, bin_of_cell=bins, weights=weights)
 
     @property
     def n_bins(self) -> int:
@@ -230,6 +292,23 @@ class Bins:
         weights = np.array(values["weights"], dtype=np.float64)
         _checks.same_length(starts=cells.starts, ends=cells.ends, bins=bins, weights=weights)
         return cls(cells=cells, bin_of_cell=bins, weights=weights)
+
+
+def _unlike(by_label: FloatArray, bins: IntArray) -> FloatArray:
+    """Return how many records of each cell would have another label by the rest of its bin."""
+    held = np.maximum(by_label, 0.0)
+    rest = np.stack([np.bincount(bins, of) for of in held])[:, bins] - held
+    of_rest = np.maximum(rest.sum(axis=0), 1.0)
+    unlike: FloatArray = np.abs(held - held.sum(axis=0) * rest / of_rest).sum(axis=0) / 2.0
+    return np.where(rest.sum(axis=0) > 0, unlike, 0.0)
+
+
+def _apart(bins: IntArray, at: int) -> IntArray:
+    """Make a bin of one cell, and of those on either side of it in its bin."""
+    new = np.diff(bins, prepend=0) > 0
+    new[at : at + 2] = True
+    out: IntArray = np.cumsum(new) - int(new[0])
+    return out
 
 
 def _even(cells: Cells, alone: BoolArray, n: int) -> IntArray:

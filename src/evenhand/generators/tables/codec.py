@@ -207,9 +207,7 @@ class TableCodec:
             whole = dtype.lower().startswith(("int", "uint")) or column.date_unit is not None
             integer = column.integer or whole
             cells = Cells.between(*column.bounds, integer=integer)
-            single = np.arange(len(cells), dtype=np.int64)
-            bins = Bins(cells=cells, bin_of_cell=single, weights=np.ones(len(cells)))
-            codes.append(ColumnCode(schema=column, dtype=dtype, bins=bins))
+            codes.append(ColumnCode(schema=column, dtype=dtype, bins=Bins.single(cells)))
         return cls(columns=tuple(codes), given=tuple(given))
 
     @property
@@ -267,6 +265,13 @@ class TableCodec:
             columns=tuple(
                 replace(c, bins=bins[c.name]) if c.name in bins else c for c in self.columns
             ),
+        )
+
+    @property
+    def by_cell(self) -> TableCodec:
+        """The same with one bin per cell."""
+        return self.with_bins(
+            {c.name: Bins.single(c.bins.cells) for c in self.columns if c.bins is not None}
         )
 
     def encode(self, frame: TypedTable | pd.DataFrame) -> IntArray:

@@ -121,7 +121,7 @@ class LinkedTables(Payload):
 
     @property
     def delta_aside(self) -> tuple[float, str]:
-        """The parts of both tables: that neither names a category by accident, they add up."""
+        """The parts of both tables: that neither names a value by accident, they add up."""
         parts = [table.delta_aside for table in self.tables.values()]
         return math.fsum(share for share, _ in parts), parts[0][1]
 
@@ -132,13 +132,14 @@ class LinkedTables(Payload):
             for name, table in self.tables.items()
         )
 
-    def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
+    def shares(self, of_method: Mapping[str, float], mu_squared: float) -> dict[str, float]:
         """Return the public plan; of the part of each table its own columns are released first."""
         plan: dict[str, float] = {}
         for name, table in self.tables.items():
             own = under(of_method, name)
             whole = math.fsum(own.values())
-            shares = table.shares({purpose: share / whole for purpose, share in own.items()})
+            parts = {purpose: share / whole for purpose, share in own.items()}
+            shares = table.shares(parts, whole * mu_squared)
             plan |= {name + purpose: whole * share for purpose, share in shares.items()}
         return plan
 

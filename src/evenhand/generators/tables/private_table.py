@@ -24,6 +24,14 @@ from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.dtypes import frame_dtype
 from evenhand.generators.tables.encoded import Clique, EncodedStream, EncodedTable
 from evenhand.generators.tables.made_columns import MadeColumn
+from evenhand.generators.tables.named_values import (
+    LABELS,
+    NAMES,
+    name_values,
+    told_apart,
+    wide_columns,
+    with_values,
+)
 from evenhand.generators.tables.records import Records
 from evenhand.generators.tables.released_schema import (
     DELTA_SHARE,
@@ -31,11 +39,18 @@ from evenhand.generators.tables.released_schema import (
     undeclared,
 )
 from evenhand.generators.tables.released_schema import PURPOSE as SCHEMA
+from evenhand.typing import FloatArray
 
 BINS: Final = "counts along the numeric columns, for their bins"
 DECLARED: Final = "the declared schema"
 SCHEMA_SHARE: Final = 0.1
 BINS_SHARE: Final = 0.05
+NUMBERS: Final[Mapping[str, float]] = {NAMES: 0.02, LABELS: 0.02}
+NUMBERS_FROM: Final = 1.0
+"""mu squared from which on single numbers are named: below, few stand out of the noise."""
+
+NUMBERS_DELTA: Final = 0.2
+"""Of the delta that is set aside for names: for single numbers, where these are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,20 +140,24 @@ class PrivateTable(Payload):
 
     @property
     def delta_aside(self) -> tuple[float, str]:
-        """Categories are named with a probability of failure of their own."""
-        return (DELTA_SHARE if self.wanted else 0.0), "naming categories"
+        """Categories and numbers are named with a probability of failure of their own."""
+        return (DELTA_SHARE if self.wanted else 0.0), "naming values"
 
     def check(self, plan: BudgetPlan, delta: float) -> None:
         """Refuse columns that cannot be learnt, all at once."""
         keep = (*self.keep, *self.elsewhere)
         keep_rare = list(self.records.table) if self.keep_rare else keep
-        self._columns = _ready(self.records, self.schema, self.wanted, plan, delta, keep, keep_rare)
+        of_schema = _of_schema(plan, delta)
+        self._columns = _ready(
+            self.records, self.schema, self.wanted, plan, of_schema, keep, keep_rare
+        )
         _checks.at_least("n_bins", self.n_bins, 2)
 
-    def shares(self, of_method: Mapping[str, float]) -> dict[str, float]:
+    def shares(self, of_method: Mapping[str, float], mu_squared: float) -> dict[str, float]:
         """Return the public plan: what is not released leaves its part to the method."""
         first: dict[str, float] = {SCHEMA: SCHEMA_SHARE} if self.wanted else {}
         if any(self._kind(name) == "numeric" for name in self.records.table):
+            first |= NUMBERS if self.wanted and mu_squared >= NUMBERS_FROM else {}
             first[BINS] = BINS_SHARE
         left = 1.0 - sum(first.values())
         return first | {purpose: left * part for purpose, part in of_method.items()}
@@ -152,15 +171,30 @@ class PrivateTable(Payload):
         """
         assert self._columns is not None
         known = {**self._columns.known, **{column.name: column for column in named}}
-        found = replace(self._columns, known=known).release_schema(plan, delta)
-        records = self.records
+        of_schema = _of_schema(plan, delta)
+        found = replace(self._columns, known=known).release_schema(plan, of_schema)
+        records, released = self.records, (*self.wanted, *self.elsewhere)
         codec = TableCodec.of(found.schema, records.table, records.roles.conditions)
-        data = records.encoded(codec, (*self.wanted, *self.elsewhere))
-        codec = _with_bins(codec, data, plan, self.n_bins)
+        values: dict[str, FloatArray] = {}
+        unspent: set[str] = {*NUMBERS} & {*plan.shares}
+        if unspent and (wide := wide_columns(codec)):
+            values = name_values(records, wide, plan, delta - of_schema)
+            unspent = set() if values else {LABELS}
+        data = records.encoded(codec, released)
+        codec = _with_bins(codec, data, plan.joined(BINS, unspent), self.n_bins)
+        if values:
+            codec = with_values(codec, values)
+            data = records.encoded(codec.by_cell, released)
+            codec = told_apart(codec, data, plan, list(values), most=self.n_bins)
         return Encoding(
             codec=replace(codec, made=self.made),
             data=data.joined(codec),
-            notes=(*found.notes, *self.notes, *((self._made,) if self.made else ())),
+            notes=(
+                *found.notes,
+                *_named(values),
+                *self.notes,
+                *((self._made,) if self.made else ()),
+            ),
             warnings=found.warnings,
             doubts=found.doubts,
         )
@@ -180,6 +214,17 @@ class PrivateTable(Payload):
     def _n_declared(self, name: str) -> int:
         columns = () if self.schema is None else self.schema.columns
         return next((len(c.categories) for c in columns if c.name == name), 0)
+
+
+def _of_schema(plan: BudgetPlan, delta: float) -> float:
+    """Return the part of delta that is for categories; the rest is for single numbers."""
+    return delta * (1.0 - NUMBERS_DELTA if NAMES in plan.shares else 1.0)
+
+
+def _named(values: Mapping[str, FloatArray]) -> tuple[str, ...]:
+    """Say how many single numbers were named."""
+    each = ", ".join(f"{len(found)} of {name!r}" for name, found in values.items())
+    return (f"single numbers that many records have were named: {each}",) if each else ()
 
 
 def _with_bins(
