@@ -18,9 +18,9 @@ German's 750 private rows are too few for some columns to have a category above 
 Not an untouched test: of Adult one seed had been read before, .902 at epsilon 1 and .900 at epsilon
 10 with 60,000 rows. That capital gains had five states then was seen on private rows of this seed,
 and put right for all columns. So was, later, that private rows of seed 0 which are put into states
-and drawn back lose .009, nearly all by capital gains and losses: since then single numbers are named,
-by settings that Bank, Credit and ACS-Income did not lose by. Whether Adult gained was looked at on
-private rows of seeds 0 and 1 before, among which are test rows of other seeds.
+and drawn back lose .009, nearly all by capital gains and losses: since then single numbers are
+named, by settings that Bank, Credit and ACS-Income did not lose by. Whether Adult gained was looked
+at on private rows of seeds 0 and 1 before, among which are test rows of other seeds.
 
 A goal, of Adult alone, agrees where the mean at 60,000 rows is at least the goal that was set
 before any run: .900 at epsilon 1, .915 at epsilon 10; the generator before, a forest of pairs

@@ -325,7 +325,15 @@ _NAMED: Final = dict.fromkeys(
 def _of_tables() -> Iterator[Case]:
     schema = Schema.declared({**_DECLARED, "y": ["no", "yes"], "g": ["a", "b"]})
 
-    def case(name: str, kind: Any, words: str, schema: Schema | None, **more: Any) -> Case:
+    def case(
+        name: str,
+        kind: Any,
+        words: str,
+        schema: Schema | None,
+        *,
+        amounts: bool = False,
+        **more: Any,
+    ) -> Case:
         settings, relation = _settings_of(kind, SMALL_TABLES, more)
         # Without ids a record's teacher is a secret coin of its position; ids follow the record.
         by_id = "n_teachers" in settings and "neighbors" not in settings
@@ -333,6 +341,8 @@ def _of_tables() -> Iterator[Case]:
         def fit(rows: Rows, noise: Noise | None, seed: int) -> Any:
             made = kind(noise=noise, random_state=seed, **settings)
             frame = rows.X.assign(y=rows.y, g=rows.groups, **({"id": rows.ids} if by_id else {}))
+            if amounts:  # of which each is somebody else's too: one that is not is as rare as a
+                frame["x"] = 1000.0 * frame["x"].clip(-2, 2).round()  # category of one record
             roles = {"label": "y", "sensitive": "g", "unit": "id" if by_id else None}
             return made.fit(frame, budget=BUDGET, schema=schema, **roles)
 
@@ -345,6 +355,7 @@ def _of_tables() -> Iterator[Case]:
         yield case(name, kind, "", schema)
         yield case(name, kind, ", replace one", schema, neighbors="replace one")
     yield case("marginal", kept["marginal"], ", noisy schema", None)
+    yield case("marginal", kept["marginal"], ", single numbers", None, amounts=True)
 
 
 def _two_tables() -> Case:
