@@ -22,6 +22,8 @@ from evenhand.generators.tables import private_table
 from evenhand.generators.tables.bins import Bins, Cells
 from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.named_values import (
+    _MOST,
+    _RARE,
     LABELS,
     NAMES,
     _Counted,
@@ -135,11 +137,13 @@ def test_what_is_set_aside_of_delta_is_divided_and_used_up(
 
 
 def test_a_number_of_one_person_is_named_no_oftener_than_delta_allows() -> None:
-    # A delta of .3, so that it can be seen: all 40 amounts of two columns are one person's each.
+    # A delta of .3, so that it can be seen. Of each of 40 amounts of two columns there is one record
+    # more than are passed over: without that record, of any one person, it cannot be named.
     delta, runs, named = 0.3, 400, 0
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"one": 1000 * np.arange(1, 41), "other": 997 * np.arange(1, 41)})
-    frame = frame.assign(sex=rng.choice(["F", "M"], 40), rich=rng.choice(["no", "yes"], 40))
+    each = np.repeat(np.arange(1, 41), _RARE + 1)
+    frame = pd.DataFrame({"one": 1000 * each, "other": 997 * each})
+    frame["sex"], frame["rich"] = (rng.choice(of, len(each)) for of in (["F", "M"], ["no", "yes"]))
     records = read_records(frame, as_roles("rich", "sex", None))
     both = {name: {"bounds": (0, 50_000)} for name in ("one", "other")}
     schema = Schema.declared({**both, **GROUPS})
@@ -182,6 +186,17 @@ def test_one_unit_moves_what_is_released_by_the_declared_sensitivity_and_no_more
         # Two records of a person lie in the same cells at worst; here they do not.
         assert declared == pytest.approx((per_unit or 1) * math.sqrt(2))
         assert per_unit is not None or moved == pytest.approx(declared)
+
+
+@pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
+def test_the_commonest_are_named_where_all_are_common() -> None:
+    frame = people(8000, amount=7 * np.concatenate([np.arange(6000) % 300, np.arange(2000) % 50]))
+    made = fit(frame, epsilon=50.0)
+    assert f"{_MOST} of 'amount'" in next(n for n in made.notes_ if n.startswith("single numbers"))
+    bins = made.codec_["amount"].bins
+    assert bins is not None
+    commonest = bins.cells.codes(7.0 * np.arange(50))
+    assert bins.cells.atoms[commonest].all()
 
 
 @given(

@@ -24,8 +24,14 @@ from evenhand.typing import FloatArray, IntArray
 NAMES: Final = "counts of single numbers"
 LABELS: Final = "counts of single numbers by label"
 
-_MOST: Final = 2**20
-"""Whole numbers between the bounds: of more none is counted, so that all find room in memory."""
+_WIDEST: Final = 2**18
+"""Whole numbers between the bounds: of more none is counted, for each may need noise of its own."""
+
+_RARE: Final = 4
+"""Records of a number that are not counted: noise would be drawn for each that only one has."""
+
+_MOST: Final = 128
+"""Numbers of a column that are named, the commonest: where all are common none stands out."""
 
 _WORTH: Final = 1.0
 """Of the noise on its counts by label and group, that a state must tell of labels."""
@@ -64,7 +70,7 @@ def wide_columns(codec: TableCodec) -> list[ColumnSchema]:
         column.schema
         for column in codec.columns
         if (bounds := column.schema.bounds) is not None
-        and MOST_SINGLE < math.floor(bounds[1]) - math.ceil(bounds[0]) + 1 <= _MOST
+        and MOST_SINGLE < math.floor(bounds[1]) - math.ceil(bounds[0]) + 1 <= _WIDEST
     ]
 
 
@@ -88,23 +94,28 @@ def name_values(
 
     Privacy
     -------
-    One Gaussian release of ``ColumnHistograms`` of the numbers that occur, and a number is named
-    from ``threshold`` on: there the claim for names of categories is argued, and nothing in it is
-    about texts.
+    One Gaussian release of ``ColumnHistograms`` of the numbers that more than four records have, by
+    how many more. A record moves each of these counts by 1 at most, and a number that has one by
+    the records of one unit alone has at most as many as these; so a number is named from
+    ``threshold`` on: there the claim is argued for names of categories, of which it asks no more.
     """
     counted = records.total(partial(_Counted.of, columns), [column.name for column in columns])
     counter = ColumnHistograms(n_columns=len(columns), per_unit=records.per_unit)
-    each = [counted.found[column.name] for column in columns]
+    each = [
+        (values[counts > _RARE], counts[counts > _RARE] - _RARE)
+        for values, counts in (counted.found[column.name] for column in columns)
+    ]
     # A cell that nobody is in: also where no number is whole something is released, and paid for.
     counts = [*(counts for _, counts in each), np.zeros(1, dtype=np.int64)]
     released = plan.release(counter, np.concatenate(counts), NAMES)
     least = threshold(released.sigma, delta, len(columns), records.per_unit)
     parts = np.split(released.values, np.cumsum([len(values) for values, _ in each]))
-    return {
-        column.name: values[noisy >= least]
-        for column, (values, _), noisy in zip(columns, each, parts, strict=False)
-        if (noisy >= least).any()
-    }
+    found = {}
+    for column, (values, _), noisy in zip(columns, each, parts, strict=False):
+        common = np.argsort(-noisy, kind="stable")[:_MOST]
+        if named := np.sort(common[noisy[common] >= least]).tolist():
+            found[column.name] = values[named]
+    return found
 
 
 def with_values(codec: TableCodec, values: Mapping[str, FloatArray]) -> TableCodec:
