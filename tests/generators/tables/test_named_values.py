@@ -137,8 +137,8 @@ def test_what_is_set_aside_of_delta_is_divided_and_used_up(
 
 
 def test_a_number_of_one_person_is_named_no_oftener_than_delta_allows() -> None:
-    # A delta of .3, so that it can be seen. Of each of 40 amounts of two columns there is one record
-    # more than are passed over: without that record, of any one person, it cannot be named.
+    # A delta of .3, so that it can be seen. Each of 40 amounts of two columns has one record more
+    # than are passed over: without that record, of any one person, it cannot be named.
     delta, runs, named = 0.3, 400, 0
     rng = np.random.default_rng(0)
     each = np.repeat(np.arange(1, 41), _RARE + 1)
