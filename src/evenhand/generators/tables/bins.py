@@ -183,7 +183,7 @@ class Bins:
         --------
         >>> cells = Cells.between(0, 999, integer=True)
         >>> bins = Bins.from_noisy(cells, np.full(len(cells), 10.0), sigma=0.1, n_bins=4)
-        >>> own = bins.with_values([7, 500])
+        >>> own = bins.with_values([10, 505])
         >>> own.n_bins == bins.n_bins, len(own.cells) - len(cells)
         (True, 4)
         """
