@@ -180,11 +180,13 @@ class PrivateTable(Payload):
         if unspent and (wide := wide_columns(codec)):
             values = name_values(records, wide, plan, delta - of_schema)
             unspent = set() if values else {LABELS}
-        data = records.encoded(codec, released)
-        codec = _with_bins(codec, data, plan.joined(BINS, unspent), self.n_bins)
+        fine = with_values(codec, values)
+        data = records.encoded(
+            fine.by_cell, released
+        )  # once: the cells of before are sums of these
+        codec = _with_bins(codec, fine, data, plan.joined(BINS, unspent), self.n_bins)
         if values:
             codec = with_values(codec, values)
-            data = records.encoded(codec.by_cell, released)
             codec = told_apart(codec, data, plan, list(values), most=self.n_bins)
         return Encoding(
             codec=replace(codec, made=self.made),
@@ -228,22 +230,33 @@ def _named(values: Mapping[str, FloatArray]) -> tuple[str, ...]:
 
 
 def _with_bins(
-    codec: TableCodec, data: EncodedTable | EncodedStream, plan: BudgetPlan, n_bins: int
+    codec: TableCodec,
+    fine: TableCodec,
+    data: EncodedTable | EncodedStream,
+    plan: BudgetPlan,
+    n_bins: int,
 ) -> TableCodec:
-    """Join the cells of numeric columns by noisy counts."""
+    """Join the cells of numeric columns by noisy counts.
+
+    ``data`` are the rows by the cells of ``fine``, whose bins are the cells of ``codec``.
+    """
     numeric = {c: c.bins.cells for c in codec.columns if c.bins is not None}
     if not numeric:
         return codec
-    widths = tuple((1, len(fine) + c.has_missing) for c, fine in numeric.items())
+    widths = tuple((1, len(cells) + c.has_missing) for c, cells in numeric.items())
     counter = TableCounts(shapes=widths, per_unit=data.per_unit)
     everywhere = np.zeros(codec.conditions.n, dtype=np.int64)
     at = [codec.features.index(column.name) for column in numeric]
     counted = data.counts([Clique(columns=(i,), parts=everywhere) for i in at])
-    released = plan.release(counter, np.concatenate(counted, axis=1)[0], BINS)
+    sums = [
+        np.bincount(fine[column.name].states(np.arange(held.size)), held[0]).astype(np.int64)
+        for column, held in zip(numeric, counted, strict=True)
+    ]
+    released = plan.release(counter, np.concatenate(sums), BINS)
     bins = {}
-    for (column, fine), noisy in zip(numeric.items(), counter.apart(released.values), strict=True):
+    for (column, cells), noisy in zip(numeric.items(), counter.apart(released.values), strict=True):
         bins[column.name] = Bins.from_noisy(
-            fine, noisy[0, : len(fine)], sigma=released.sigma, n_bins=n_bins
+            cells, noisy[0, : len(cells)], sigma=released.sigma, n_bins=n_bins
         )
     return codec.with_bins(bins)
 
