@@ -134,6 +134,9 @@ def save(rows: list[dict[str, Any]], seeds: int) -> None:
     lines = [
         f"# Gradient boosting on drawn rows, epsilon 1 and 10, {seeds} seeds, commit {at}",
         "",
+        "`python reproductions/table_budgets.py --data Adult --save`; what is compared, and the "
+        "rule of the goals, stand in the script.",
+        "",
         "| data | AUROC of models of | AUROC | goal | agrees? |",
         rule(5),
     ]

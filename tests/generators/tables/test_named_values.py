@@ -136,25 +136,29 @@ def test_what_is_set_aside_of_delta_is_divided_and_used_up(
         assert math.fsum(spent) == pytest.approx(share * ledger.budget.mu_squared, rel=1e-6)
 
 
-def test_a_number_of_one_person_is_named_no_oftener_than_delta_allows() -> None:
-    # A delta of .3, so that it can be seen. Each of 40 amounts of two columns has one record more
-    # than are passed over: without that record, of any one person, it cannot be named.
+@pytest.mark.parametrize("per_unit", [1, 2])
+def test_a_number_of_one_person_is_named_no_oftener_than_delta_allows(per_unit: int) -> None:
+    # A delta of .3, so that it can be seen. 40 people hold numbers in two columns, a different one
+    # in each of their records, and four others hold each: without that one person, of any of the
+    # 40, none of theirs can be named.
     delta, runs, named = 0.3, 400, 0
     rng = np.random.default_rng(0)
-    each = np.repeat(np.arange(1, 41), _RARE + 1)
-    frame = pd.DataFrame({"one": 1000 * each, "other": 997 * each})
-    frame["sex"], frame["rich"] = (rng.choice(of, len(each)) for of in (["F", "M"], ["no", "yes"]))
-    records = read_records(frame, as_roles("rich", "sex", None))
-    both = {name: {"bounds": (0, 50_000)} for name in ("one", "other")}
+    number = np.tile(np.arange(1, 40 * per_unit + 1), _RARE + 1)
+    frame = pd.DataFrame({"one": 1000 * number, "other": 997 * number})
+    frame["sex"], frame["rich"] = (rng.choice(of, len(frame)) for of in (["F", "M"], ["no", "yes"]))
+    frame["person"] = np.arange(len(frame)) // per_unit
+    records = read_records(frame, as_roles("rich", "sex", "person"), per_unit=per_unit)
+    both = {name: {"bounds": (0, 100_000)} for name in ("one", "other")}
     schema = Schema.declared({**both, **GROUPS})
     codec = TableCodec.of(schema, records.table, ("rich", "sex"))
     budget = Budget(epsilon=1.0, delta=1e-6)
     for _ in range(runs):
-        ledger = Ledger(budget, unit="record", neighbors="add or remove one", noise=FloatNoise())
+        ledger = Ledger(budget, unit="person", neighbors="add or remove one", noise=FloatNoise())
         plan = BudgetPlan(ledger=ledger, shares={NAMES: 1.0})
         found = name_values(records, wide_columns(codec), plan, delta)
         named += sum(len(values) for values in found.values())
-    # Of the numbers of *one* person, one in each column, some is named with at most this chance.
+    # Of the numbers of *one* person, in all records and both columns, some is named with at most
+    # this chance.
     assert named > 0  # the threshold is not far above what the promise needs
     assert binomtest(named, 40 * runs, delta, alternative="greater").pvalue > FALSE_ALARM
 

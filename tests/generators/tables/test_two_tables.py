@@ -132,6 +132,24 @@ def test_what_both_tables_set_aside_of_delta_adds_up_to_the_promise(
     assert made.ledger_.spent == pytest.approx(made.ledger_.budget.mu_squared, rel=1e-6)
 
 
+def test_single_numbers_of_both_tables_are_named_and_nothing_is_left_unspent() -> None:
+    persons, visits = town()
+    rng = np.random.default_rng(1)
+    for frame, special in ((persons, 12_345), (visits, 777)):
+        others = rng.integers(0, 20_000, len(frame))
+        frame["amount"] = np.where(rng.random(len(frame)) < 0.3, special, others)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = fit(
+            persons, visits, schema=None, visits_schema=None, budget=Budget(epsilon=30, delta=1e-6)
+        )
+    told = [note for note in made.notes_ if "single numbers" in note]
+    assert [note.split(":")[0] for note in told] == ["persons", "visits"]
+    assert made.ledger_.spent == pytest.approx(made.ledger_.budget.mu_squared, rel=1e-6)
+    for drawn, special in zip(made.sample(4000, random_state=0), (12_345, 777), strict=True):
+        assert abs((drawn["amount"] == special).mean() - 0.3) < 0.1
+
+
 def problems() -> list[str]:
     return [p for found in audit_sensitivity(cases()["two-table"]) for p in found.problems]
 

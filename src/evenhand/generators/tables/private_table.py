@@ -180,10 +180,9 @@ class PrivateTable(Payload):
         if unspent and (wide := wide_columns(codec)):
             values = name_values(records, wide, plan, delta - of_schema)
             unspent = set() if values else {LABELS}
+        # Rows are encoded once: the cells of before are sums of the finer ones.
         fine = with_values(codec, values)
-        data = records.encoded(
-            fine.by_cell, released
-        )  # once: the cells of before are sums of these
+        data = records.encoded(fine.by_cell, released)
         codec = _with_bins(codec, fine, data, plan.joined(BINS, unspent), self.n_bins)
         if values:
             codec = with_values(codec, values)
