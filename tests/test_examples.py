@@ -8,13 +8,18 @@ import pytest
 from evenhand.frontier import Grid, Specification
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+SLOW = {"service"}
 
 
 def test_there_are_examples() -> None:
     assert EXAMPLES
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem in SLOW)) for p in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_an_example_runs_and_prints_its_claim(
     example: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -325,6 +325,7 @@ def test_its_guarantee_adds_up_by_basic_composition_only() -> None:
     assert (one + one).epsilon == 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "convicted"), [(1.0, False), (0.5, True)])
 def test_an_audit_of_one_step_convicts_half_the_noise_only(share: float, convicted: bool) -> None:
     # Distinguish "the record is there" from "it is not" by the noisy sum in its direction.

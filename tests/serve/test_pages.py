@@ -215,6 +215,7 @@ def test_without_javascript_everything_works(site: Site) -> None:
     assert len(site.desk.store.reviews(id_)) == 1
 
 
+@pytest.mark.slow
 def test_two_margins_and_what_waits_for_the_model_on_a_phone_and_at_a_desk(
     two_margins: Site,
 ) -> None:

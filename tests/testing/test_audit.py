@@ -6,7 +6,7 @@ escapes it with the probability that ``test_half_the_noise_is_seldom_overlooked`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,20 @@ from evenhand.voting import group_moments
 
 CASES = cases()
 TORCH = {"pate-gan", "dp-wgan", *(name for name in CASES if name.startswith("images:"))}
-EVERY = [
-    pytest.param(
-        name,
-        marks=pytest.mark.torch
-        if name.split(",")[0] in TORCH or name.endswith(", architecture")
-        else (),
-    )
-    for name in CASES
-]
+
+
+def every(slow: Collection[str] = ()) -> list[Any]:
+    """Return all cases as parameters; those named are marked as slow."""
+
+    def marks(name: str) -> Iterator[pytest.MarkDecorator]:
+        if name.split(",")[0] in TORCH or name.endswith(", architecture"):
+            yield pytest.mark.torch
+        if name in slow:
+            yield pytest.mark.slow
+
+    return [pytest.param(name, marks=tuple(marks(name))) for name in CASES]
+
+
 RUNS = 1000
 # Of Laplace noise alone the mu that holds everywhere is far above what it shows at most events:
 # half of it shows 1.5 in so many draws, where 1.23 is claimed.
@@ -66,7 +71,7 @@ def test_every_method_that_promises_privacy_has_a_case() -> None:
     assert {*generators("two tables", offered=True)} <= have
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", every())
 def test_no_record_moves_more_than_is_declared_and_nothing_leaves_beside_the_door(
     name: str,
 ) -> None:
@@ -78,7 +83,7 @@ def test_no_record_moves_more_than_is_declared_and_nothing_leaves_beside_the_doo
     assert all(one.mu_moved <= one.mu_claimed * (1 + 1e-9) for one in found)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", every(slow={"images:diffusion"}))
 def test_half_the_noise_is_convicted_and_all_of_it_is_not(name: str) -> None:
     runs = MORE_RUNS.get(name, RUNS)
     assert not attack_noise(CASES[name], runs=runs, noise=FloatNoise()).refuted
@@ -182,7 +187,7 @@ def test_half_the_sensitivity_of_a_table_of_groups_is_convicted(
     "name",
     [
         one
-        for one in EVERY
+        for one in every()
         if {one.values[0].split(",")[0]}
         & {*generators("tables", offered=True), *generators("two tables"), *TORCH}
     ],
@@ -226,6 +231,7 @@ def test_a_split_by_positions_is_convicted_by_what_moves(name: str) -> None:
     assert any("moves" in problem for problem in found.problems)
 
 
+@pytest.mark.slow
 def test_a_split_by_positions_is_convicted_by_an_attack_under_a_fixed_seed(
     request: pytest.FixtureRequest,
 ) -> None:
