@@ -173,6 +173,36 @@ def test_counts_that_nothing_would_read_are_refused(town: Path, refuse: Run, ask
         assert words in " ".join(refuse(*asked(AUTO), *options).split())
 
 
+def test_thresholds_are_inside_the_margin_by_the_errors_that_are_asked_for(
+    town: Path, train: Run, refuse: Run, asked: Run
+) -> None:
+    held = {}
+    for name, method, options in (
+        ("chosen", None, ()),
+        ("one", "dpsgd", ("--no-counts", "--tightening", "1")),
+        ("none", "dpsgd", ("--no-counts",)),
+        ("wide", None, ("--no-counts", "--tightening", "0.5")),
+    ):
+        more = {**AUTO, "--method": method, "--out": name}
+        train(more, "--group-thresholds", "--seed", "3", *options)
+        model = evenhand.load(name)
+        held[name] = model.held_margin_
+        # What the user asked for is no choice of ours, and is not told as one.
+        told = any("one standard error" in choice for choice in model.choices_)
+        assert told == (name == "chosen")
+    assert held["one"] < held["wide"] < held["none"] == model.fairness.margin
+    assert held["chosen"] < held["none"]
+    for options, words in (
+        (("--tightening", "1"), "and there are none. Leave it out"),
+        (("--group-thresholds", "--tightening", "-1"), "--tightening must be finite and >= 0"),
+        (
+            ("--group-thresholds", "--tightening", "1", "--confidence", "0.9"),
+            "--confidence says how far",
+        ),
+    ):
+        assert words in " ".join(refuse(*asked(AUTO), *options).split())
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_thresholds_that_cannot_be_set_are_refused_before_the_account_is_charged(
     known: bool, town: Path, run: Run, refuse: Run, asked: Run

@@ -300,7 +300,7 @@ def _after(
     if not given.keeps_margin_after:
         return model
     fairness = fairness_of(given, given.margin, tables)
-    tightening = 0.0 if choice is None else choice.tightening
+    tightening = (given.tightening or 0.0) if choice is None else choice.tightening
     if given.group_thresholds and _by_counts_alone(given, labelled):
         return model.with_group_thresholds(fairness=fairness, tightening=tightening)
     rows, y, groups = _rows_after(tables, labelled)

@@ -59,6 +59,14 @@ def _check_margin(given: TrainOptions) -> None:
             "--score-counts is what thresholds by group are set on. Add --group-thresholds, or "
             "leave it out."
         )
+    if given.tightening is not None:
+        non_negative("--tightening", given.tightening)
+        if not given.group_thresholds or given.confidence is not None:
+            why = "--confidence says how far" if given.group_thresholds else "there are none"
+            raise ValueError(
+                f"--tightening {given.tightening:g} sets thresholds by group inside the margin, "
+                f"and {why}. Leave it out, or give it with --group-thresholds alone."
+            )
     if given.score_counts and given.calibration is not None:
         raise ValueError(
             "--score-counts have no true classes, and thresholds would be set on those of "

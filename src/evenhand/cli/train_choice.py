@@ -53,6 +53,8 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
         pays_for_counts=counts_pay(given.score_counts, budget),
     )
     choice = choose(case)
+    if given.tightening is not None:
+        choice = replace(choice, tightening=given.tightening)
     if given.score_counts and "score_counts" in given.given and not choice.counts:
         raise ValueError(
             f"--score-counts is for thresholds by group around dpsgd, and none are set on counts "

@@ -292,6 +292,16 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=FAIRNESS,
         ),
     ] = None
+    tightening: Annotated[
+        float | None,
+        typer.Option(
+            metavar="ERRORS",
+            help="Of --group-thresholds: set them inside the margin by so many standard errors of "
+            "the gap, for the rows that set them are a sample. At least 0.",
+            show_default="1 with a method that was chosen, else 0",
+            rich_help_panel=FAIRNESS,
+        ),
+    ] = None
     blind_rule: Annotated[
         bool,
         typer.Option(

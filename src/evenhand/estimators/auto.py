@@ -340,7 +340,7 @@ class Choice:
             return (self.said,)
         kept = f"The margin is kept {rule.takes}: {_because(rule)}."
         counted = (OF_COUNTS,) if self.counts else ()
-        return (self.said, kept, *counted, *((TIGHTENED,) if self.tightening else ()))
+        return (self.said, kept, *counted, *((TIGHTENED,) if self.tightening == 1 else ()))
 
     def kept_in(self, model: Any) -> Any:
         """Write the choice down in a fitted model and its claim, and return it."""
