@@ -200,6 +200,16 @@ def test_the_counts_of_chosen_columns_are_those_of_these_in_their_order(
         assert (counted == expected).all()
 
 
+@pytest.mark.parametrize("pairs", [True, False])
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_all_of_the_budget_is_spent_on_however_few_columns(n_columns: int, pairs: bool) -> None:
+    rng = np.random.default_rng(0)
+    columns = {f"x{i}": binary(rng) for i in range(n_columns)}
+    made = fit(pd.DataFrame(columns | {"g": binary(rng), "y": binary(rng)}), pairs=pairs)
+    assert made.ledger_.spent == pytest.approx(BUDGET.mu_squared, rel=1e-6)
+    assert made.ledger_.spent <= BUDGET.mu_squared
+
+
 def test_width_is_checked_before_anything_is_spent() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: binary(rng) for name in ("one", "g", "y")})

@@ -172,6 +172,8 @@ class MarginalSynthesizer(TableSynthesizer):
         by_condition = np.arange(n_conditions)
         alike = [Clique(columns=(i,), parts=by_condition) for i in range(n_columns)]
         counted = data.counts(alike)
+        if n_columns == 1:  # nothing is left for a pair
+            plan = plan.joined(OWN, {CHOICE, PAIRS} & plan.shares.keys())
         own = plan.release(counter, _joint(counted), OWN)
         tables = counter.apart(own.values)
         self.counts_, self.counts_sigma_ = joint_totals(tables, own.sigma)
