@@ -12,13 +12,10 @@ from evenhand.generators.aggregators import FeatureSums, OuterSums
 from evenhand.generators.images.gaussian import (
     Components,
     GaussianImages,
-    affordable,
-    denoised,
     low_frequencies,
-    pooled,
-    towards,
     turned,
 )
+from evenhand.generators.images.noisy_moments import affordable, denoised, pooled, towards
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore

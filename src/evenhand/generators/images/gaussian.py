@@ -14,10 +14,20 @@ from evenhand.generators.aggregators import OuterSums
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.feature_means import FeatureMeans, chunks
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
+from evenhand.generators.images.noisy_moments import (
+    affordable,
+    apart,
+    denoised,
+    edge_of_noise,
+    pooled,
+    root,
+    towards,
+    towards_each,
+)
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.typing import Array, BoolArray, FloatArray, IntArray
+from evenhand.typing import Array, FloatArray, IntArray
 
 MEANS: Final = "sums of low frequencies by label and group, with the counts"
 DIRECTIONS: Final = "products of low frequencies over all pictures"
@@ -30,7 +40,6 @@ _GREY: Final = 0.5  # of a pixel: no picture is farther from it than half the ro
 _CHUNK: Final = 2048  # pictures that are held as doubles at once
 _ROOM: Final = 1.3  # times the typical length, beyond which a picture is shortened
 _LEAST: Final = 0.1  # of the variance, that is taken to lie within labels, groups and components
-_STANDS_OUT: Final = 2.0  # length of a component's products over that of their noise, squared
 _PASSES: Final = 3  # over all pixels
 _TOLD: Final = 9.0  # times the noise of a count, that a component shall have: most stand out then
 _SEEN: Final = 3.0  # times its noise, above which a count is not taken for noise
@@ -47,7 +56,8 @@ class GaussianImages(ImageSynthesizer):
        with the counts, are released: the means.
     2. Pictures less the mean of all are shortened to ``radius``; the sum of their products over all
        pictures is released. Its eigenvectors above the edge of the noise's own spectrum are the
-       directions in which pictures are told apart.
+       directions in which pictures are told apart; beside them stand those in which the means
+       differ by more than noise.
     3. Along these, pictures less the mean of their label and group are shortened to 1.3 times their
        typical length; the sums of their products by label and group are released. Points that are
        drawn from this one Gaussian are cut into components by k-means, at no cost: as many as are
@@ -56,10 +66,11 @@ class GaussianImages(ImageSynthesizer):
        counts, are released: the means and weights of the components.
     5. Pictures less the mean of their component are shortened as in step 3; the sums of their
        products by component are released: the covariances.
-    6. Means and covariances of a component are moved towards its centre and its label, those of a
-       group towards those of its label, and covariances of a label towards those of all, by the
-       part of their distance that the noise explains (James-Stein). Nothing is trained, and a
-       picture is drawn in closed form.
+    6. Means of a component are moved towards its centre, and those of a group towards those of its
+       label, by the part of their distance that the noise explains (James-Stein); covariances of a
+       component towards those of its label, these towards those of all, and these towards their
+       diagonal, each number by the part that the noise explains of what is usual for its variances.
+       Nothing is trained, and a picture is drawn in closed form.
 
     Parameters
     ----------
@@ -67,7 +78,8 @@ class GaussianImages(ImageSynthesizer):
         Numbers that are read of a picture, evenly over its channels, at least 1 for each; of a
         small picture all are read.
     n_directions : int
-        Along which covariances are released, at most; at least 1.
+        Of the most variance, along which covariances are released, at most; at least 1. Those in
+        which means differ come beside.
     n_components : int
         Of one label and group, at most; at least 1.
     radius : float
@@ -97,8 +109,8 @@ class GaussianImages(ImageSynthesizer):
     ----------
     Chanyaswad, Liu and Mittal 2019 (RON-Gauss; there directions are random). Dwork, Talwar,
     Thakurta and Zhang 2014 (products with Gaussian noise). Benaych-Georges and Nadakuditi 2011
-    (eigenvalues of a matrix in noise). McLachlan and Peel 2000 (mixtures of Gaussians; here one
-    step of hard assignments).
+    (eigenvalues of a matrix in noise). Efron and Morris 1973 (numbers moved by what noise
+    explains). McLachlan and Peel 2000 (mixtures of Gaussians; here one step of hard assignments).
     """
 
     method: ClassVar[str] = "gaussian"
@@ -125,7 +137,7 @@ class GaussianImages(ImageSynthesizer):
         read = min(self.n_frequencies, data.pixels[0].size)
         held = 8.0 * read * (6.0 * read + data.pixels[0].size + 2.0 * _CHUNK)
         cells = self.conditions_.n * self.n_components
-        along = min(self.n_directions, read)
+        along = min(self.n_directions + self.conditions_.n, read)
         covariances = 8.0 * along * (3.0 * cells * along + 2.0 * len(data))
         return (
             f"{len(data)} pictures, {read} frequencies and {cells} components of labels and groups",
@@ -169,10 +181,12 @@ class GaussianImages(ImageSynthesizer):
         size, frame = denoised(products[0], sigma)
         self.snr_ = _snr(size[0], edge_of_noise(sigma, n_read))
         m = max(1, min(self.n_directions, int((size > 0).sum())))
-        frame = frame[:, :m]
-        own = (means - middle) @ frame
         noise = released.sigma * longest / held
-        own = self._towards_label(own, held, noise**2 * m)
+        beside, kept = apart(means - middle, frame[:, :m], noise)
+        spread = np.maximum(((products[0] @ beside) * beside).sum(axis=0), 0.0)
+        frame = np.concatenate([frame[:, :m], beside], axis=1)
+        own = (means - middle) @ frame * np.concatenate([np.ones(m), kept])
+        own = self._towards_label(own, held, noise**2 * frame.shape[1])
         passes = 2
         points = np.concatenate(
             [(read(rows) - middle) @ frame for rows in chunks(len(data), _CHUNK)]
@@ -180,7 +194,7 @@ class GaussianImages(ImageSynthesizer):
         progress("pictures", _PASSES * len(data), _PASSES * len(data))
         self.frame_ = (cosines @ frame).astype(np.float32)
         self.middle_ = (cosines @ middle + _GREY).astype(np.float32)
-        variance = radius**2 * float(size[:m].sum()) / held.sum()
+        variance = radius**2 * float(size[:m].sum() + spread.sum()) / held.sum()
         cells, shapes = self._cut(points, own, data, variance, plan, rng)
         self._learn_components(points, own, cells, shapes, data, variance, plan)
 
@@ -217,7 +231,7 @@ class GaussianImages(ImageSynthesizer):
         of_counts = self.counts_sigma_ * (_SHARES[MEANS] / _SHARES[COMPONENTS]) ** 0.5
         numbers = affordable(products, finer, held, self.n_components, least=_TOLD * of_counts)
         # What noise has left no spread to is one point, and cannot be cut.
-        spread = np.array([_root(shape).any() for shape in shapes])
+        spread = np.array([root(shape).any() for shape in shapes])
         self.n_components_ = np.where(spread, numbers, 1)
         return Components.cut(own, shapes * short**2, self.n_components_, rng), shapes * short**2
 
@@ -267,7 +281,7 @@ class GaussianImages(ImageSynthesizer):
         centres = pooled(products, sigma, held, self.conditions_.labels()[cells.of], many)
         centres[~many] = shapes[cells.of[~many]] / whole**2
         found = towards_each(products, sigma, held, centres) * lengths[:, None, None] ** 2
-        self.roots_ = np.stack([_root(covariance) for covariance in found])
+        self.roots_ = np.stack([root(covariance) for covariance in found])
 
     def _length(self, variance: float, centres: FloatArray, held: FloatArray) -> float:
         """Return the length to which points less their centre are shortened."""
@@ -339,7 +353,7 @@ class Components:
             if n == 1:
                 centres.append(mean[None])
                 continue
-            drawn = mean + rng.normal(size=(_SKETCH, len(mean))) @ _root(shape).T
+            drawn = mean + rng.normal(size=(_SKETCH, len(mean))) @ root(shape).T
             found = KMeans(int(n), n_init=1, random_state=int(rng.integers(2**31))).fit(drawn)
             centres.append(found.cluster_centers_)
         of: IntArray = np.repeat(np.arange(len(means), dtype=np.int64), numbers)
@@ -425,108 +439,6 @@ def turned(pixels: FloatPixels) -> FloatPixels:
     return out
 
 
-def edge_of_noise(sigma: float, d: int) -> float:
-    """Return the largest eigenvalue of symmetric noise, ``sigma**2`` on the diagonal, half beside.
-
-    The edge of the semicircle, reached as d grows.
-    """
-    edge: float = sigma * (2.0 * d) ** 0.5
-    return edge
-
-
-def denoised(products: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues, largest first, less what noise added to them, and their vectors.
-
-    Noise of variance ``sigma**2`` on the diagonal and half of it beside has eigenvalues within
-    ``sigma sqrt(2 d)`` of 0. A value v above this edge e comes from one of
-    ``(v + sqrt(v**2 - e**2)) / 2`` (Benaych-Georges and Nadakuditi 2011); the others are set to 0.
-    """
-    values, vectors = np.linalg.eigh(products)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    edge = edge_of_noise(sigma, len(values))
-    under = np.sqrt(np.maximum(values**2 - edge**2, 0.0))
-    return np.where(values > edge, (values + under) / 2.0, 0.0), vectors
-
-
-def towards(found: FloatArray, centre: FloatArray, energy: float) -> FloatArray:
-    """Move what was found in noise of this expected squared length towards a centre.
-
-    The positive part of James and Stein's estimator: by the part of the squared distance that the
-    noise explains, all of the way where it explains all.
-    """
-    apart = found - centre
-    kept = max(0.0, 1.0 - energy / max(float((apart**2).sum()), 1e-300))
-    moved: FloatArray = centre + kept * apart
-    return moved
-
-
-def affordable(
-    products: FloatArray, sigma: float, held: FloatArray, most: int, least: float = 0.0
-) -> IntArray:
-    """Return how many components of each label and group stand above the noise.
-
-    Parameters
-    ----------
-    products : ndarray, shape (n_conditions, n_directions, n_directions)
-        Noisy sums of products by label and group.
-    sigma : float
-        The noise with which the products of components will be released.
-    held : ndarray, shape (n_conditions,)
-        Noisy numbers of records, at least 1.
-    most : int
-        Not more than these; and at least one.
-    least : float
-        Records that a component shall have.
-
-    Notes
-    -----
-    Products of a component are taken to be as long, for each of its records, as those of all are.
-    Of a component with fewer records than returned here the squared length of the products would
-    be below twice that of their noise.
-    """
-    n_conditions, m, _ = products.shape
-    size, _ = denoised(products.sum(axis=0), sigma * n_conditions**0.5)
-    noise = sigma * (m * (m + 1) / 2) ** 0.5
-    each = float(np.linalg.norm(size)) / held.sum()
-    if each == 0.0:
-        return np.ones(n_conditions, dtype=np.int64)
-    fewest = max(_STANDS_OUT**0.5 * noise / each, least)
-    numbers: IntArray = np.clip(held / fewest, 1, most).astype(np.int64)
-    return numbers
-
-
-def pooled(
-    products: FloatArray, sigma: float, held: FloatArray, labels: IntArray, used: BoolArray
-) -> FloatArray:
-    """Return for each row the covariance of its label, moved towards that of all.
-
-    ``used`` are the rows that are pooled; all of them where it names none.
-    """
-    used = used if used.any() else ~used
-    size, vectors = denoised(products[used].sum(axis=0), sigma * used.sum() ** 0.5)
-    out = np.repeat(((vectors * size) @ vectors.T / held[used].sum())[None], len(held), axis=0)
-    for label in np.unique(labels[used]):
-        mine = used & (labels == label)
-        found, n = products[mine].sum(axis=0) / held[mine].sum(), int(mine.sum())
-        energy = _energy(sigma, products.shape[1]) * n / held[mine].sum() ** 2
-        out[labels == label] = towards(found, out[mine][0], energy)
-    return out
-
-
-def towards_each(
-    products: FloatArray, sigma: float, held: FloatArray, centres: FloatArray
-) -> FloatArray:
-    """Return the covariance of each row, moved towards its centre."""
-    energy = _energy(sigma, products.shape[1]) / held**2
-    rows = zip(products / held[:, None, None], centres, energy, strict=True)
-    return np.stack([towards(*row) for row in rows])
-
-
-def _energy(sigma: float, m: int) -> float:
-    """Return the expected square of the Frobenius norm of the noise on one sum of products."""
-    return sigma**2 * m * (m + 1) / 2
-
-
 def _products(
     data: EncodedImages,
     points: Callable[[slice], FloatArray],
@@ -562,10 +474,3 @@ def _cosines(n: int) -> FloatArray:
     out *= (2.0 / n) ** 0.5
     out[:, 0] = n**-0.5
     return out
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    """Return R with R R' the covariance, without what noise took below zero."""
-    values, vectors = np.linalg.eigh(covariance)
-    root: FloatArray = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root
