@@ -76,9 +76,9 @@ def towards(found: FloatArray, centre: FloatArray, energy: float) -> FloatArray:
     The positive part of James and Stein's estimator: by the part of the squared distance that the
     noise explains, all of the way where it explains all.
     """
-    apart = found - centre
-    kept = max(0.0, 1.0 - energy / max(float((apart**2).sum()), 1e-300))
-    moved: FloatArray = centre + kept * apart
+    step = found - centre
+    kept = max(0.0, 1.0 - energy / max(float((step**2).sum()), 1e-300))
+    moved: FloatArray = centre + kept * step
     return moved
 
 
