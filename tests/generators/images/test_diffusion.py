@@ -148,8 +148,8 @@ def test_one_charge_pays_for_all_and_holds_the_mixtures_beside_the_steps(
 
 
 def test_drawn_pictures_are_nearer_to_private_ones_than_those_of_the_mixture_alone() -> None:
-    # A square anywhere: mixtures of Gaussian distributions blur it, and with little noise in the
-    # steps the network sharpens it.
+    # A square anywhere: one Gaussian of a label blurs it, and with little noise in the steps the
+    # network sharpens it.
     clean = np.zeros((49, 8, 8))
     for k in range(49):
         clean[k, k // 7 : k // 7 + 2, k % 7 : k % 7 + 2] = 1.0
@@ -157,6 +157,7 @@ def test_drawn_pictures_are_nearer_to_private_ones_than_those_of_the_mixture_alo
     which = rng.integers(0, 49, 2000)
     y = np.where(which % 7 > 3, "right", "left")
     more: dict[str, Any] = {"width": 16, "patch": 2, "n_levels": 10, "learning_rate": 1e-2}
+    more["n_components"] = 1
     much = Budget(epsilon=500.0, delta=1e-5)
     made = new(n_steps=150, **more).fit(clean[which], y, budget=much)
 
@@ -166,7 +167,7 @@ def test_drawn_pictures_are_nearer_to_private_ones_than_those_of_the_mixture_alo
     codes = rng.integers(0, 2, 300)
     blurred = np.clip(made.mixture_._draw(codes, rng)[:, 0], 0.0, 1.0)
     drawn = made.sample(300, balance=(), random_state=1)
-    assert apart(drawn.images) < 0.95 * apart(blurred)
+    assert apart(drawn.images) < 0.9 * apart(blurred)
     # Squares of the left side are on the left.
     left = drawn.images[drawn.y == "left"].mean(axis=0)
     assert left[:, :4].sum() > 3 * left[:, 5:].sum()
