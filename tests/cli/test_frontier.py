@@ -108,6 +108,8 @@ def test_rows_of_the_front_say_in_what_settings_of_a_method_differ(spec: Path) -
         for (number, _, epsilon, gap, *_), setting in zip(rows, settings, strict=True)
     ]
     best = [run for run, on in zip(runs, front(runs), strict=True) if on]
+    # Many have one gap, and which are best is chance; a dozen are shown.
+    best = sorted(best, key=lambda run: (run.epsilon, run.gap))[:12]
     assert sorted(found) == sorted(
         f"{run.epsilon:g} {run.gap:.4f} "
         + ", ".join(
