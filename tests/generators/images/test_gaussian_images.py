@@ -9,13 +9,7 @@ import pytest
 
 from evenhand.generators import load
 from evenhand.generators.aggregators import FeatureSums, OuterSums
-from evenhand.generators.images.gaussian import (
-    Components,
-    GaussianImages,
-    low_frequencies,
-    turned,
-)
-from evenhand.generators.images.noisy_moments import affordable, denoised, pooled, towards
+from evenhand.generators.images.gaussian import Components, GaussianImages, low_frequencies, turned
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
@@ -141,38 +135,6 @@ def test_the_budget_goes_to_five_releases_by_their_shares() -> None:
     assert made.counts_sigma_ == pytest.approx(sigma, rel=1e-6)
 
 
-def test_noise_alone_has_no_direction_and_what_stands_above_it_keeps_its_size() -> None:
-    rng = np.random.default_rng(0)
-    d, sigma = 800, 3.0
-    raw = rng.normal(0.0, sigma, (d, d))
-    noise = np.triu(raw, 1) / 2**0.5
-    noise = noise + noise.T + np.diag(np.diag(raw))
-    edge = sigma * (2 * d) ** 0.5
-    # The largest eigenvalue moves by edge d**(-2/3) about the edge: at 1.1 of it, 8 times that.
-    assert np.abs(np.linalg.eigvalsh(noise)).max() == pytest.approx(edge, rel=0.1)
-    assert (denoised(noise, 1.1 * sigma)[0] == 0).all()
-    true = np.zeros(d)
-    true[:3] = np.array([10.0, 4.0, 1.0]) * edge
-    found, _ = denoised(noise + np.diag(true), sigma)
-    # A value moves by about the noise on one entry, sigma; six times that.
-    assert np.abs(found[:3] - true[:3]).max() < 6 * sigma
-    values = np.linalg.eigvalsh(noise + np.diag(true))[::-1]
-    assert (
-        values[2] - true[2] > 4 * sigma
-    )  # a quarter of the edge, 10 sigma, if nothing is taken off
-
-
-def test_what_the_noise_explains_is_given_up_and_no_more() -> None:
-    rng = np.random.default_rng(0)
-    centre, n = rng.normal(size=400), 400
-    near = towards(centre + rng.normal(size=n), centre, float(n))
-    # The squared length of the noise is n within 6 sqrt(2 n): at most that part of it stays.
-    assert ((near - centre) ** 2).sum() < 6 * (2 * n) ** 0.5
-    far = centre + 100.0
-    assert towards(far, centre, float(n)) == pytest.approx(far, abs=0.02)
-    assert towards(centre, centre, 1.0) == pytest.approx(centre)
-
-
 def test_means_and_covariances_of_drawn_pictures_are_those_of_the_private_ones() -> None:
     # Smooth pictures of known variance along three cosines, another one for each label.
     rng = np.random.default_rng(0)
@@ -238,38 +200,6 @@ def test_a_small_group_of_one_component_has_the_spread_of_its_label_and_not_of_a
         spread.append((drawn[:, :, :4] - drawn[:, :, 4:]).mean(axis=(1, 2)).std())
     # Two shapes .8 and -.8, one in four: .69 in all, less what is shortened; .05 within one.
     assert np.mean(spread) > 0.2
-
-
-def test_what_is_pooled_is_the_covariance_of_the_label() -> None:
-    rng = np.random.default_rng(0)
-    held, labels = np.array([50.0, 150.0, 80.0, 40.0]), np.array([0, 0, 1, 2])
-    roots = rng.normal(size=(4, 6, 6))
-    products = held[:, None, None] * (roots @ roots.transpose(0, 2, 1))
-    used = np.array([True, True, True, False])
-    found = pooled(products, 1e-9, held, labels, used)
-    first = (products[0] + products[1]) / 200
-    assert found[0] == pytest.approx(first)
-    assert found[1] == pytest.approx(first)
-    assert found[2] == pytest.approx(products[2] / 80)
-    assert found[3] == pytest.approx(products[:3].sum(axis=0) / 280)  # of a label not seen: all
-    noisy = pooled(products, 1e9, held, labels, used)
-    assert np.ptp(noisy, axis=0).max() == pytest.approx(0.0)  # noise alone tells no label apart
-
-
-def test_there_are_as_many_components_as_stand_above_the_noise() -> None:
-    rng = np.random.default_rng(0)
-    m, sigma = 20, 5.0
-    held = np.array([20_000.0, 4_000.0, 10.0])
-    products = held[:, None, None] * np.diag(np.linspace(0.1, 0.01, m)) / 2
-    noisy = products + np.stack([np.diag(rng.normal(0.0, sigma, m)) for _ in held])
-    found = affordable(noisy, sigma, held, 1000)
-    # By hand: the length of the products of n records against the root of twice their noise.
-    noise = (2.0 * sigma**2 * m * (m + 1) / 2) ** 0.5
-    each = np.linalg.norm(np.linspace(0.1, 0.01, m)) / 2
-    assert found == pytest.approx(np.maximum(held * each / noise, 1.0), rel=0.05, abs=1)
-    assert (affordable(noisy, sigma, held, 4) == [4, 4, 1]).all()
-    assert (affordable(noisy, 1e6, held, 4) == 1).all()
-    assert (affordable(noisy, sigma, held, 1000, least=3000.0) == [6, 1, 1]).all()
 
 
 def test_a_picture_is_in_the_nearest_component_of_its_own_label_and_group() -> None:

@@ -16,13 +16,13 @@ from evenhand.generators.feature_means import FeatureMeans, chunks
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.noisy_moments import (
     affordable,
-    apart,
     denoised,
+    directions_of_means,
     edge_of_noise,
     pooled,
     root,
+    shrunk_covariances,
     towards,
-    towards_each,
 )
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
@@ -182,7 +182,7 @@ class GaussianImages(ImageSynthesizer):
         self.snr_ = _snr(size[0], edge_of_noise(sigma, n_read))
         m = max(1, min(self.n_directions, int((size > 0).sum())))
         noise = released.sigma * longest / held
-        beside, kept = apart(means - middle, frame[:, :m], noise)
+        beside, kept = directions_of_means(means - middle, frame[:, :m], noise)
         spread = np.maximum(((products[0] @ beside) * beside).sum(axis=0), 0.0)
         frame = np.concatenate([frame[:, :m], beside], axis=1)
         own = (means - middle) @ frame * np.concatenate([np.ones(m), kept])
@@ -225,7 +225,7 @@ class GaussianImages(ImageSynthesizer):
         seen = np.isin(np.arange(len(own)), self._unseen(), invert=True)
         centres = pooled(products, sigma, held, labels, seen)
         shapes = np.where(
-            seen[:, None, None], towards_each(products, sigma, held, centres), centres
+            seen[:, None, None], shrunk_covariances(products, sigma, held, centres), centres
         )
         finer = sigma * (_SHARES[SHAPES] / _SHARES[COVARIANCES]) ** 0.5
         of_counts = self.counts_sigma_ * (_SHARES[MEANS] / _SHARES[COMPONENTS]) ** 0.5
@@ -280,7 +280,7 @@ class GaussianImages(ImageSynthesizer):
         )
         centres = pooled(products, sigma, held, self.conditions_.labels()[cells.of], many)
         centres[~many] = shapes[cells.of[~many]] / whole**2
-        found = towards_each(products, sigma, held, centres) * lengths[:, None, None] ** 2
+        found = shrunk_covariances(products, sigma, held, centres) * lengths[:, None, None] ** 2
         self.roots_ = np.stack([root(covariance) for covariance in found])
 
     def _length(self, variance: float, centres: FloatArray, held: FloatArray) -> float:

@@ -35,7 +35,9 @@ def denoised(products: FloatArray, sigma: float) -> tuple[FloatArray, FloatArray
     return np.where(values > edge, (values + under) / 2.0, 0.0), vectors
 
 
-def apart(steps: FloatArray, frame: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+def directions_of_means(
+    steps: FloatArray, frame: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the directions beside a frame in which noisy means differ, and how much of that holds.
 
     Pictures of two labels may differ most where all pictures differ little, and directions of the
@@ -82,7 +84,7 @@ def towards(found: FloatArray, centre: FloatArray, energy: float) -> FloatArray:
     return moved
 
 
-def each_towards(
+def shrunk_by_scale(
     found: FloatArray, centre: FloatArray, scale: FloatArray, noise: FloatArray
 ) -> FloatArray:
     """Move each number towards its centre, by the part that the noise explains of what is usual.
@@ -168,7 +170,7 @@ def pooled(
     return out
 
 
-def towards_each(
+def shrunk_covariances(
     products: FloatArray, sigma: float, held: FloatArray, centres: FloatArray
 ) -> FloatArray:
     """Return the covariance of each row, moved towards its centre."""
@@ -201,7 +203,7 @@ def _on_simplex(values: FloatArray, total: float) -> FloatArray:
 def _nearer(found: FloatArray, centre: FloatArray, noise: FloatArray) -> FloatArray:
     """Move a covariance towards another: numbers differ by what the variances there are."""
     variances = np.maximum(np.diag(centre), 0.0)
-    return each_towards(found, centre, np.outer(variances, variances), noise)
+    return shrunk_by_scale(found, centre, np.outer(variances, variances), noise)
 
 
 def _noise(sigma: float, m: int) -> FloatArray:
