@@ -386,11 +386,7 @@ def read_fit_inputs(
             estimator.schema,
             X_public=None if drawn_alone else X_public,
         )
-    if len(np.unique(records.codes)) < 2:
-        raise ValueError(
-            f"y holds one class only ({_values.quoted(classes[records.codes[0]])}); a classifier "
-            f"needs at least two."
-        )
+    _require_two_classes(records.codes, classes)
     return FitInputs(
         X_private=records.X,
         y_private=records.codes,
@@ -404,6 +400,14 @@ def read_fit_inputs(
         extractor=estimator.extractor_,
         to_draw=to_draw,
     )
+
+
+def _require_two_classes(codes: IntArray, classes: Array) -> None:
+    if len(np.unique(codes)) < 2:
+        raise ValueError(
+            f"y holds one class only ({_values.quoted(classes[codes[0]])}); a classifier needs at "
+            f"least two."
+        )
 
 
 def read_vote_inputs(
