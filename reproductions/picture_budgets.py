@@ -20,9 +20,8 @@ on three seeds of 4,000 other private faces that were set aside. The goal of fac
 All of ``GaussianImages`` ran again when it got the directions in which means differ beside those of
 the largest variance, and moved each number of a covariance by what is usual for its variances: both
 were chosen on the 4,000 other private faces, by a logistic model of what is drawn along the
-directions (.80 for .775 at epsilon 10) and one CNN (.802 for .788), with a look at 10,000 private
-garments at epsilon 1 (level); these trials are not saved as scripts. The test faces had been read
-by the rows before, of three seeds. ``DiffusionImages`` did not run again.
+directions and one CNN, with a look at 10,000 private garments at epsilon 1; these trials are not
+saved as scripts. The test faces had been read by the rows before, of three seeds.
 
 ``DiffusionImages`` came later. Its settings were chosen on the training part of digits: fitted to
 50,000, tested on the other 10,000. Garments have the same. It is measured with one seed, for a fit

@@ -172,7 +172,7 @@ class MarginalSynthesizer(TableSynthesizer):
         by_condition = np.arange(n_conditions)
         alike = [Clique(columns=(i,), parts=by_condition) for i in range(n_columns)]
         counted = data.counts(alike)
-        if n_columns == 1:  # nothing is left for a pair
+        if n_columns == 1:  # there is no pair to choose
             plan = plan.joined(OWN, {CHOICE, PAIRS} & plan.shares.keys())
         own = plan.release(counter, _joint(counted), OWN)
         tables = counter.apart(own.values)
