@@ -22,8 +22,7 @@ the largest variance, and moved each number of a covariance by what is usual for
 were chosen on the 4,000 other private faces, by a logistic model of what is drawn along the
 directions and one CNN, with a look at 10,000 private garments at epsilon 1; these trials are not
 saved as scripts. The test faces had been read by the rows before, of three seeds.
-``DiffusionImages`` did not run again: its rows are around the mixtures as they were, and the
-verdicts that it is ahead put these beside the mixtures of now.
+``DiffusionImages``, which is built around these mixtures, ran again with them.
 
 ``DiffusionImages`` came later. Its settings were chosen on the training part of digits: fitted to
 50,000, tested on the other 10,000. Garments have the same. It is measured with one seed, for a fit
