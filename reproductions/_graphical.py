@@ -144,6 +144,7 @@ def aim(rows: Rows, rho: float, label: int) -> mbi.MarkovRandomField:
         chosen = rows.choose(scores, epsilon, max(weights.values()))
         rows.measure(chosen, sigma)
         before = said(chosen)
+        jax.clear_caches()  # no round compiles what another did, and too much of it ends a process
         model = fit(rows, LAST if last else ITERATIONS, model)
         said = tables_of(model)
         moved = np.abs(said(chosen) - before).sum()
