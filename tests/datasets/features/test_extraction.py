@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evenhand._torch import torch
 from evenhand.datasets import places
 from evenhand.datasets.features import DlibFace, EfficientNetLite0, extract
+from evenhand.datasets.features.efficientnet import EfficientNetMaps
 from evenhand.datasets.features.extraction import BATCH, Features
 from evenhand.datasets.features.extractor import as_floats, resized, with_channels
 from evenhand.testing.extractors import FeatureExtractorContract, pictures
 from evenhand.typing import Array
 
 efficientnet, dlib_face = cache(EfficientNetLite0.load), cache(DlibFace.load)
+maps = cache(EfficientNetMaps.load)
 
 
 @pytest.mark.torch
@@ -27,6 +30,58 @@ class TestEfficientNetLite0(FeatureExtractorContract):
     def extractor(self) -> EfficientNetLite0:
         pytest.importorskip("efficientnet_lite_pytorch", reason="the extra frechet is missing")
         return efficientnet()
+
+
+@pytest.mark.torch
+class TestEfficientNetMaps(FeatureExtractorContract):
+    def extractor(self) -> EfficientNetMaps:
+        pytest.importorskip("efficientnet_lite_pytorch", reason="the extra frechet is missing")
+        return maps((3, 16, 16), (0, 2, 4, 8))
+
+    def test_it_has_the_squares_and_each_part_and_the_whole_have_a_length(self) -> None:
+        made = self.extractor()
+        found = made.transform(pictures()).astype(np.float64)
+        assert np.abs(np.linalg.norm(found, axis=1) - 1.0).max() < 1e-6
+        # Of the first block: 16 maps of 8 x 8, as it puts them out, then their squares.
+        net, inputs = efficientnet().network, torch.from_numpy(made.prepared(pictures()))
+        block = net._blocks[0](net._swish(net._bn0(net._conv_stem(inputs)))).flatten(1).numpy()
+        for part, own in ((found[:, :1024], block), (found[:, 1024:2048], block**2)):
+            wanted = own / np.linalg.norm(own, axis=1, keepdims=True) / 8**0.5
+            assert np.abs(part - wanted).max() < 1e-5
+
+    def test_its_gradient_is_that_of_its_numbers(self) -> None:
+        self.extractor()
+        made, step = EfficientNetMaps.load((3, 16, 16), (0, 2, 4, 8)), 1e-6
+        made.network.double()  # so that a difference tells the slope
+        rng = np.random.default_rng(0)
+        at, along = (torch.tensor(rng.random((2, 3, 16, 16))) for _ in range(2))
+        pull = torch.tensor(rng.normal(size=made.dimension))
+        (gradient,) = torch.autograd.grad((made.of(at.requires_grad_()) @ pull).sum(), at)
+        moved = [(made.of(at + s * along) @ pull).sum().item() for s in (-step, step)]
+        slope = (moved[1] - moved[0]) / (2 * step)
+        assert (gradient * along).sum().item() == pytest.approx(slope, rel=1e-4)
+
+    def test_other_blocks_are_another_extractor(self) -> None:
+        assert maps((3, 16, 16), (0, 2)).digest != maps((3, 16, 16), (0, 4)).digest
+        assert maps((1, 16, 16), (0,)).dimension == maps((3, 16, 16), (0,)).dimension == 2048
+
+    @pytest.mark.parametrize(
+        ("blocks", "message"),
+        [
+            ((), "blocks must be at least one of 0 to 15, ascending"),
+            ((2, 0), r"got \(2, 0\)"),
+            ((0, 0), r"got \(0, 0\)"),
+            ((16,), r"got \(16,\)"),
+            ((-1,), "blocks must be at least 0, got blocks=-1"),
+            ((15,), "Pictures of 16 x 16 are too small for block 15"),
+        ],
+    )
+    def test_blocks_that_are_not_there_are_named(
+        self, blocks: tuple[int, ...], message: str
+    ) -> None:
+        self.extractor()
+        with pytest.raises(ValueError, match=message):
+            maps((3, 16, 16), blocks)
 
 
 class TestDlibFace(FeatureExtractorContract):
