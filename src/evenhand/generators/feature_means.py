@@ -74,6 +74,13 @@ class FeatureMeans:
         return means
 
     @property
+    def squared_noise(self) -> FloatArray:
+        """Expected squared length of the noise on the means of each combination."""
+        n_features = self.sums.shape[1]
+        length: FloatArray = n_features * (self.sigma / np.maximum(self.counts, 1.0)) ** 2
+        return length
+
+    @property
     def snr(self) -> SignalToNoise:
         """How far the sums stand above their noise."""
         n_conditions, n_features = self.sums.shape

@@ -34,7 +34,7 @@ def test_features_have_norm_1_and_their_products_are_the_kernels() -> None:
     # mean of a cosine is below 1 / sqrt(30,000) = .006; six times that fails once in 1e8.
     rng = np.random.default_rng(0)
     images = rng.random((6, 1, 4, 4)).astype(np.float32)
-    phi = RandomFeatures.draw(16, 30_000, rng).of(images)
+    phi = RandomFeatures.draw(16, 30_000, rng).transform(images)
     assert np.abs(np.linalg.norm(phi, axis=1) - 1.0).max() < 1e-9
     flat = images.reshape(6, -1)
     apart = ((flat[:, None] - flat[None]) ** 2).sum(axis=2)
@@ -49,10 +49,10 @@ def test_no_picture_moves_the_released_sums_by_more_than_they_declare(relation: 
     images = rng.random((8, 1, 4, 4)).astype(np.float32)
     images[0], images[1] = 0.0, 1.0  # the extremes
     condition = rng.integers(0, 3, 8)
-    sums = FeatureSums(n_features=features.n_features, n_conditions=3)
+    sums = FeatureSums(n_features=features.dimension, n_conditions=3)
 
     def total(rows: list[int], conditions: Any = condition) -> Any:
-        return sums.total(features.of(images[rows]), conditions[rows])
+        return sums.total(features.transform(images[rows]), conditions[rows])
 
     every = list(range(8))
     whole, bound = total(every), sums.l2_sensitivity(relation)
@@ -66,7 +66,7 @@ def test_no_picture_moves_the_released_sums_by_more_than_they_declare(relation: 
                 moved = condition.copy()
                 moved[i] = c
                 swapped = [j if k == i else k for k in every]
-                neighbor = sums.total(features.of(images[swapped]), moved)
+                neighbor = sums.total(features.transform(images[swapped]), moved)
                 assert np.linalg.norm(whole - neighbor) <= bound
 
 
@@ -94,8 +94,8 @@ def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> Non
     features = RandomFeatures.draw(16, 200, rng)
     bright = np.clip(0.8 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
     dark = np.clip(0.2 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
-    noise = rng.normal(size=features.n_features)  # the third condition was never seen
-    aims = np.stack([features.of(bright).mean(0), features.of(dark).mean(0), noise])
+    noise = rng.normal(size=features.dimension)  # the third condition was never seen
+    aims = np.stack([features.transform(bright).mean(0), features.transform(dark).mean(0), noise])
     told: list[int] = []
     made = fit_network(
         features,
@@ -112,7 +112,9 @@ def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> Non
     assert drawn.shape == (400, 1, 4, 4)
     assert abs(drawn[:200].mean() - 0.8) < 0.05
     assert abs(drawn[200:].mean() - 0.2) < 0.05
-    found = np.stack([features.of(drawn[:200]).mean(0), features.of(drawn[200:]).mean(0)])
+    found = np.stack(
+        [features.transform(drawn[:200]).mean(0), features.transform(drawn[200:]).mean(0)]
+    )
     assert ((found - aims[:2]) ** 2).sum() < 0.1 * ((aims[0] - aims[1]) ** 2).sum()
     assert told == list(range(1, 151))
 
@@ -123,7 +125,7 @@ def network(smooth: float) -> EmbeddingNetwork:
     grain = rng.random((300, 1, 8, 6)).astype(np.float32)
     return fit_network(
         features,
-        np.stack([features.of(grain).mean(0), features.of(1 - grain).mean(0)]),
+        np.stack([features.transform(grain).mean(0), features.transform(1 - grain).mean(0)]),
         np.array([0, 1]),
         (1, 8, 6),
         hidden=(16,),

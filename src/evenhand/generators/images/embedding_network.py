@@ -53,13 +53,13 @@ class RandomFeatures:
         return cls(frequencies=rng.normal(size=(n_pixels, n_frequencies)) / widths)
 
     @property
-    def n_features(self) -> int:
-        """Two per frequency."""
+    def dimension(self) -> int:
+        """Two numbers per frequency."""
         return 2 * int(self.frequencies.shape[1])
 
-    def of(self, pixels: NDArray[np.float32]) -> FloatArray:
-        """Features of pictures (n, ...), shape (n, n_features)."""
-        turned = pixels.reshape(len(pixels), -1).astype(np.float64) @ self.frequencies
+    def transform(self, pictures: NDArray[np.float32]) -> FloatArray:
+        """Return features (n, dimension) of pictures (n, ...)."""
+        turned = pictures.reshape(len(pictures), -1).astype(np.float64) @ self.frequencies
         features = np.hstack([np.cos(turned), np.sin(turned)])
         scaled: FloatArray = features / self.frequencies.shape[1] ** 0.5
         return scaled

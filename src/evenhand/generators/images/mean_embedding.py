@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
 from evenhand import _checks
 from evenhand._torch import torch
-from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.feature_means import MEANS, FeatureMeans
+from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
+from evenhand.generators.images.embedded import CHUNK, EmbeddedImages
 from evenhand.generators.images.embedding_network import (
     EmbeddingNetwork,
     RandomFeatures,
     fit_network,
 )
-from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
-from evenhand.generators.synthesizer import TorchSynthesizer
-from evenhand.typing import Array, FloatArray, IntArray
-
-_CHUNK: Final = 1024  # pictures whose features are held at once
+from evenhand.typing import Array, IntArray
 
 
 @register
 @dataclass(eq=False, repr=False, kw_only=True)
-class MeanEmbeddingImages(TorchSynthesizer, ImageSynthesizer):
+class MeanEmbeddingImages(EmbeddedImages):
     """Draw pictures whose mean features are those of the private ones, plus noise.
 
     1. Pictures become features of norm 1 (``RandomFeatures``), from all pixels.
@@ -75,11 +72,15 @@ class MeanEmbeddingImages(TorchSynthesizer, ImageSynthesizer):
     n_samples: int = 200
     smooth: float = 0.0
 
-    def _shares(self) -> Mapping[str, float]:
-        return {MEANS: 1.0}
+    def _foresee(self, known: EncodedImages) -> None:
+        _checks.at_least("n_frequencies", self.n_frequencies, 1)
+        _checks.non_negative("smooth", self.smooth)
+        for width in self.hidden:
+            _checks.at_least("hidden", width, 1)
+        super()._foresee(known)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
-        features = 16.0 * self.n_frequencies * (data.pixels[0].size + _CHUNK + self.n_samples)
+        features = 16.0 * self.n_frequencies * (data.pixels[0].size + CHUNK + self.n_samples)
         means = 32.0 * self.n_frequencies * self.conditions_.n
         return (
             f"{len(data)} pictures and {self.n_frequencies} frequencies for {self.conditions_.n} "
@@ -88,53 +89,39 @@ class MeanEmbeddingImages(TorchSynthesizer, ImageSynthesizer):
             "n_frequencies, or the size or the number of the pictures",
         )
 
-    def _learn(
-        self, data: EncodedImages, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
+    def _features(self, size: tuple[int, int, int], rng: np.random.Generator) -> RandomFeatures:
+        return RandomFeatures.draw(math.prod(size), self.n_frequencies, rng)
+
+    def _fit_to(
+        self,
+        features: RandomFeatures,
+        released: FeatureMeans,
+        seen: IntArray,
+        rng: np.random.Generator,
+        progress: Progress,
     ) -> None:
-        smooth = _checks.non_negative("smooth", self.smooth)
-        widths = tuple(_checks.at_least("hidden", width, 1) for width in self.hidden)
-        features = RandomFeatures.draw(data.pixels[0].size, self.n_frequencies, rng)
-        n_conditions = self.conditions_.n
-
-        def features_of(rows: slice) -> FloatArray:
-            progress("features", rows.start, len(data))
-            return features.of(data.pixels[rows])
-
-        released = FeatureMeans.release(
-            data,
-            features_of,
-            n_features=features.n_features,
-            n_conditions=n_conditions,
-            chunk=_CHUNK,
-            plan=plan,
-            purpose=MEANS,
-        )
-        progress("features", len(data), len(data))
-        self.counts_, self.counts_sigma_ = released.counts, released.sigma
-        self.snr_ = released.snr
-        unseen = self._unseen()
-        seen = np.array([c for c in range(n_conditions) if c not in unseen] or range(n_conditions))
         # On all threads, for its products are large.
         place = nullcontext() if self.device == "cpu" else torch.device(self.device)
         with place:
             self.network_ = fit_network(
                 features,
                 released.means,
-                seen.astype(np.int64),
+                seen,
                 self.codec_.size,
-                hidden=widths,
+                hidden=tuple(self.hidden),
                 n_steps=self.n_steps,
                 n_samples=self.n_samples,
                 rng=rng,
                 progress=lambda done: progress("network", done, self.n_steps),
-                smooth=smooth,
+                smooth=self.smooth,
             )
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
         return self.network_.draw(conditions, rng)
 
     def _arrays(self) -> dict[str, Array]:
-        return self.network_.arrays()
+        return super()._arrays() | self.network_.arrays()
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
+        super()._restore(arrays)
         self.network_ = EmbeddingNetwork.of(arrays)
