@@ -26,6 +26,7 @@ HOMES: Final[Mapping[Key, str]] = {
     ("images", "gaussian"): "generators.images.gaussian",
     ("images", "diffusion"): "generators.images.diffusion",
     ("images", "mean-embedding"): "generators.images.mean_embedding",
+    ("images", "public-features"): "generators.images.public_features",
     ("images", "teacher-gan"): "generators.images.teacher_gan",
     ("images", "gs-wgan"): "generators.images.teacher_gan",
     ("images", "g-pate"): "generators.images.g_pate",

@@ -304,6 +304,7 @@ SMALL_TABLES: Final[Settings] = {
 SMALL_IMAGES: Final[Settings] = {
     "n_frequencies": 10,
     "hidden": (8,),
+    "blocks": (0,),
     "n_steps": 3,
     "n_samples": 8,
     "n_teachers": 10,
