@@ -80,6 +80,6 @@ def _typed(name: str, text: str, kind: type, several: bool) -> Any:
     value = read["value"] if len(read) == 1 else text
     items = value if isinstance(value, list) and several else [value]
     if not all(is_a(kind, item) for item in items):
-        words = f"{KINDS[kind]}, or a list of them" if several else KINDS[kind]
+        words = f"{KINDS[kind]}, or a list such as [1, 2]" if several else KINDS[kind]
         raise ValueError(f"--setting {name} must be {words}, got {text!r}.")
     return tuple(items) if several else value

@@ -108,6 +108,7 @@ class EfficientNetMaps(_Lite0):
                 f"as (0, 2, 4, 8); got {tuple(blocks)}."
             )
         read = cls._read("EfficientNetMaps")
+        read["network"].to(memory_format=torch.channels_last)  # twice as fast
         made = cls(
             name=f"EfficientNet-Lite0, maps of blocks {', '.join(map(str, chosen))}, and squares",
             dimension=0,

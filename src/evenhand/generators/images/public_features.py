@@ -86,7 +86,7 @@ class PublicFeatureImages(EmbeddedImages):
 
     blocks: Sequence[int] = (0, 2, 4, 8)
     n_steps: int = 1200
-    n_samples: int = 120
+    n_samples: int = 200
     width: int = 64
 
     def _features(self, size: tuple[int, int, int], rng: np.random.Generator) -> EfficientNetMaps:
@@ -128,7 +128,9 @@ class PublicFeatureImages(EmbeddedImages):
         progress: Progress,
     ) -> None:
         each = max(2, self.n_samples // len(seen))
-        heads, noise = np.repeat(seen, each), float(released.squared_noise[seen].sum())
+        heads, noise = np.repeat(seen, each), released.squared_noise[seen]
+        # A squared length of d normal numbers has a variance of two d: three deviations more.
+        explained = noise.sum() + 3.0 * (2.0 / features.dimension * (noise**2).sum()) ** 0.5
         distances: list[float] = []
         # On all threads, for its products are large.
         place = nullcontext() if self.device == "cpu" else torch.device(self.device)
@@ -145,7 +147,7 @@ class PublicFeatureImages(EmbeddedImages):
                 training.follow(raw, array(gradient))
                 distances.append(distance.item())
                 progress("network", step + 1, self.n_steps)
-                if step + 1 >= RECENT and np.mean(distances[-RECENT:]) <= noise:
+                if step + 1 >= RECENT and np.mean(distances[-RECENT:]) <= explained:
                     break
             features.network.to("cpu")
         self.weights_ = dict(training.weights())
