@@ -21,6 +21,9 @@ CHUNK: Final = 1024  # pictures whose features are held at once
 JUDGED: Final = 200
 """Pictures of each label and group by which ``misfit_`` is estimated."""
 
+FAR: Final = 10.0
+"""Misfit from which the fit is the limit, and a note says so."""
+
 
 class PictureFeatures(Protocol):
     """Public numbers of each picture by itself, whose private means are released.
@@ -101,6 +104,15 @@ class EmbeddedImages(TorchSynthesizer, ImageSynthesizer):
             found = features.transform(np.clip(drawn, 0.0, 1.0)).astype(np.float64, copy=False)
             apart += float(squared_distance(found, released.means[condition]))
         self.misfit_ = apart / float(released.squared_noise[seen].sum())
+
+    def _remarks(self) -> tuple[str, ...]:
+        if self.misfit_ <= FAR:
+            return ()
+        return (
+            f"the mean features of what is drawn are {self.misfit_:.0f} times as far from the "
+            f"released ones, in squares, as noise explains: the fit is the limit. Before a larger "
+            f"budget take more steps or a larger network, which cost no privacy",
+        )
 
     def _arrays(self) -> dict[str, Array]:
         return {"misfit": np.array([self.misfit_])}
