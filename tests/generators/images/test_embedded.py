@@ -26,7 +26,7 @@ pytestmark = [
 
 NEW: Final[dict[str, Any]] = {
     "random": partial(MeanEmbeddingImages, n_frequencies=300, hidden=(64,), noise=SeededNoise(0)),
-    "public": partial(PublicFeatureImages, blocks=(0, 2), width=24, noise=SeededNoise(0)),
+    "public": partial(PublicFeatureImages, blocks=(0,), width=24, noise=SeededNoise(0)),
 }
 _MISSING = pytest.mark.skipif(
     not installed("efficientnet_lite_pytorch"), reason="the extra frechet is missing"
@@ -119,7 +119,7 @@ def test_the_misfit_is_one_for_draws_from_the_pictures_themselves(
 @KINDS
 def test_drawn_pictures_show_their_label_and_group(kind: str) -> None:
     images, y, side = pictures(2000)
-    made = NEW[kind](n_steps=200, n_samples=60, random_state=0).fit(
+    made = NEW[kind](n_steps=350, n_samples=60, random_state=0).fit(
         images, y, sensitive_features=side, budget=Budget(epsilon=50.0, delta=1e-5)
     )
     for c, (label, group) in enumerate(product(("lies", "stands"), ("left", "right"))):
