@@ -404,7 +404,8 @@ def _of_images() -> Iterator[Case]:
 
     for name, kind in generators("images", offered=True).items():
         yield case(name, kind)
-    yield case("gaussian, mirrored", GENERATORS["images", "gaussian"], mirrored=True)
+        if "mirrored" in signature(kind).parameters:
+            yield case(f"{name}, mirrored", kind, mirrored=True)
     yield case("gs-wgan, in turn", GENERATORS["images", "gs-wgan-published"])
     yield case("teacher-gan, strata", GENERATORS["images", "teacher-gan-strata"])
 

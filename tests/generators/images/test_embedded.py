@@ -110,7 +110,7 @@ def test_the_misfit_is_one_for_draws_from_the_pictures_themselves(
         return made.misfit_
 
     far = fitted(20.0, 0)
-    monkeypatch.setattr(MeanEmbeddingImages, "_draw", real)
+    monkeypatch.setattr(MeanEmbeddingImages, "_draw_turned", real)
     near = np.mean([fitted(0.5, seed) for seed in range(10)])
     assert 0.8 < near < 1.2
     assert far > 20

@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.generators import load
 from evenhand.generators.aggregators import FeatureSums, OuterSums
-from evenhand.generators.images.gaussian import Components, GaussianImages, low_frequencies, turned
+from evenhand.generators.images.gaussian import Components, GaussianImages, low_frequencies
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
@@ -86,43 +86,6 @@ def test_no_picture_moves_a_release_by_more_than_it_declares(
     # No picture is cut in the first release: black and white ones have length 1.
     assert np.linalg.norm(first, axis=1).max() <= 1 + 1e-9
     assert np.linalg.norm(first[:2], axis=1) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_a_picture_and_its_mirror_image_are_turned_to_the_same_one(channels: int) -> None:
-    rng = np.random.default_rng(0)
-    bytes_ = rng.integers(0, 256, (50, channels, 6, 7))
-    given = (bytes_ / 255.0).astype(np.float32)
-    found = turned(given)
-    assert np.array_equal(turned(given[..., ::-1]), found)  # no two halves are level here
-    assert np.array_equal(turned(found), found)
-    flipped = (found != given).any(axis=(1, 2, 3))
-    assert 0 < flipped.sum() < 50
-    assert np.array_equal(np.where(flipped[:, None, None, None], given[..., ::-1], given), found)
-    # By the definition, one picture after the other: no other picture decides.
-    for one, picture in zip(bytes_, given, strict=True):
-        left, right = one[..., :3].sum(), one[..., 4:].sum()
-        brighter = picture if left >= right else picture[..., ::-1]
-        assert np.array_equal(turned(picture[None])[0], brighter)
-
-
-def test_pictures_that_differ_by_a_mirror_are_fitted_alike_and_drawn_both_ways() -> None:
-    images, y, side = pictures(300)
-    slope = np.linspace(120, 0, 8).astype(np.uint8)
-    left = images // 4 + slope  # the left half is far the brighter one
-    mixed = np.where(np.arange(300)[:, None, None] % 3 == 0, left[:, :, ::-1], left)
-
-    def fitted(given: Any, **more: Any) -> GaussianImages:
-        return new(**more).fit(given, y, sensitive_features=side, budget=MUCH)
-
-    one, other = (fitted(given, mirrored=True) for given in (left, mixed))
-    assert np.array_equal(one.means_, other.means_)
-    drawn, plain = (made.sample(2000, random_state=1).images for made in (one, fitted(left)))
-    share = [
-        (a[:, :, :4].sum(axis=(1, 2)) > a[:, :, 4:].sum(axis=(1, 2))).mean() for a in (drawn, plain)
-    ]
-    assert abs(share[0] - 0.5) < 0.06  # five standard errors of 2,000 coins
-    assert share[1] > 0.9
 
 
 def test_the_budget_goes_to_five_releases_by_their_shares() -> None:

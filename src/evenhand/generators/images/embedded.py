@@ -12,7 +12,7 @@ import numpy as np
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.feature_means import MEANS, FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
-from evenhand.generators.images.synthesizer import ImageSynthesizer
+from evenhand.generators.images.mirrored import MirroredImages
 from evenhand.generators.payload import Progress
 from evenhand.generators.synthesizer import TorchSynthesizer
 from evenhand.typing import Array, FloatArray, IntArray
@@ -45,7 +45,7 @@ class PictureFeatures(Protocol):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class EmbeddedImages(TorchSynthesizer, ImageSynthesizer):
+class EmbeddedImages(TorchSynthesizer, MirroredImages):
     """A generator whose pictures have the mean features of the private ones, plus noise.
 
     What is drawn is fitted to one Gaussian release, so the fit is free: how near it came is
@@ -74,7 +74,7 @@ class EmbeddedImages(TorchSynthesizer, ImageSynthesizer):
     def _shares(self) -> Mapping[str, float]:
         return {MEANS: 1.0}
 
-    def _learn(
+    def _learn_turned(
         self, data: EncodedImages, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
         features = self._features(self.codec_.size, rng)
@@ -100,7 +100,7 @@ class EmbeddedImages(TorchSynthesizer, ImageSynthesizer):
         self._fit_to(features, released, seen, rng, progress)
         apart = 0.0
         for condition in seen:
-            drawn = self._draw(np.full(JUDGED, condition), np.random.default_rng(0))
+            drawn = self._draw_turned(np.full(JUDGED, condition), np.random.default_rng(0))
             found = features.transform(np.clip(drawn, 0.0, 1.0)).astype(np.float64, copy=False)
             apart += float(squared_distance(found, released.means[condition]))
         self.misfit_ = apart / float(released.squared_noise[seen].sum())

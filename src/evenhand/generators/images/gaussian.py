@@ -14,6 +14,7 @@ from evenhand.generators.aggregators import OuterSums
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.feature_means import FeatureMeans, chunks
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
+from evenhand.generators.images.mirrored import MirroredImages
 from evenhand.generators.images.noisy_moments import (
     affordable,
     denoised,
@@ -24,7 +25,6 @@ from evenhand.generators.images.noisy_moments import (
     shrunk_covariances,
     towards,
 )
-from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.typing import Array, FloatArray, IntArray
@@ -49,7 +49,7 @@ _SKETCH: Final = 4000  # points of a Gaussian that are drawn to cut it into comp
 
 @register
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussianImages(ImageSynthesizer):
+class GaussianImages(MirroredImages):
     """Draw pictures from mixtures of Gaussian distributions, one mixture per label and group.
 
     1. Pictures become their lowest frequencies (``low_frequencies``). The sums by label and group,
@@ -85,13 +85,9 @@ class GaussianImages(ImageSynthesizer):
     radius : float
         How far a picture may be from the mean of all, as the root of the mean square over pixels;
         greater than 0. Pictures that are farther are shortened.
-    mirrored : bool
-        Whether pictures and their mirror images may be taken for equally likely, as they may of
-        faces and not of digits: a fact that is taken to be public. All are then turned so that the
-        left half is the brighter one (``turned``), and a drawn one is mirrored with probability
-        one half.
     **others
-        ``condition``, ``neighbors``, ``noise`` and ``random_state``, see ``ImageSynthesizer``.
+        ``mirrored``, see ``MirroredImages``; ``condition``, ``neighbors``, ``noise`` and
+        ``random_state``, see ``ImageSynthesizer``.
 
     Attributes
     ----------
@@ -120,7 +116,6 @@ class GaussianImages(ImageSynthesizer):
     n_directions: int = 64
     n_components: int = 16
     radius: float = 0.3
-    mirrored: bool = False
 
     def _shares(self) -> Mapping[str, float]:
         return _SHARES
@@ -130,7 +125,6 @@ class GaussianImages(ImageSynthesizer):
         _checks.at_least("n_directions", self.n_directions, 1)
         _checks.at_least("n_components", self.n_components, 1)
         _checks.positive("radius", self.radius)
-        _checks.flag("mirrored", self.mirrored)
         super()._foresee(known)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
@@ -145,11 +139,9 @@ class GaussianImages(ImageSynthesizer):
             "n_frequencies, n_components, or the size or the number of the pictures",
         )
 
-    def _learn(
+    def _learn_turned(
         self, data: EncodedImages, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
-        if self.mirrored:
-            data = replace(data, pixels=turned(data.pixels))
         cosines = low_frequencies(self.codec_.size, self.n_frequencies)
         (n_pixels, n_read), n_conditions = cosines.shape, self.conditions_.n
         longest, passes = _GREY * n_pixels**0.5, 0
@@ -304,7 +296,7 @@ class GaussianImages(ImageSynthesizer):
                     out[c] = towards(own[c], middle, energy[c])
         return out
 
-    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
+    def _draw_turned(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
         out = np.empty((len(conditions), len(self.middle_)), dtype=np.float32)
         cell = np.empty_like(conditions)
         for c in np.unique(conditions):
@@ -315,11 +307,7 @@ class GaussianImages(ImageSynthesizer):
             at = cell == k
             moved = (self.means_[k] + drawn[at] @ self.roots_[k].T).astype(np.float32)
             out[at] = moved @ self.frame_.T + self.middle_
-        pictures = out.reshape(-1, *self.codec_.size)
-        if self.mirrored:
-            half = rng.random(len(pictures)) < 0.5
-            pictures[half] = pictures[half, ..., ::-1]
-        return pictures
+        return out.reshape(-1, *self.codec_.size)
 
     def _arrays(self) -> dict[str, Array]:
         return {name: getattr(self, f"{name}_") for name in _KEPT}
@@ -413,30 +401,6 @@ def low_frequencies(size: tuple[int, int, int], n: int) -> FloatArray:
     ]
     one = np.einsum("hk,wk->hwk", rows[:, i[lowest]], columns[:, j[lowest]])
     return np.kron(np.eye(channels), one.reshape(height * width, -1))
-
-
-def turned(pixels: FloatPixels) -> FloatPixels:
-    """Return pictures (n, channels, h, w), mirrored where the right half is the brighter one.
-
-    Halves are compared in whole bytes: which way a picture is turned is its own matter alone, to
-    the last bit, and so changes no other picture's part of a sum. A picture with halves of one
-    brightness stays as it is; a middle column belongs to neither.
-
-    Examples
-    --------
-    >>> turned(np.array([[[[0.0, 0.5, 1.0]]], [[[1.0, 0.5, 0.5]]]]))[:, 0, 0]
-    array([[1. , 0.5, 0. ],
-           [1. , 0.5, 0.5]])
-    """
-    half, out = pixels.shape[3] // 2, pixels.copy()
-    for rows in chunks(len(pixels), _CHUNK):
-        whole = np.rint(pixels[rows] * 255.0).astype(np.int64)
-        left = whole[..., :half].sum(axis=(1, 2, 3))
-        right = whole[..., pixels.shape[3] - half :].sum(axis=(1, 2, 3))
-        out[rows] = np.where(
-            (right > left)[:, None, None, None], pixels[rows, ..., ::-1], out[rows]
-        )
-    return out
 
 
 def _products(

@@ -48,8 +48,8 @@ class MeanEmbeddingImages(EmbeddedImages):
         to [0, 1]; 0 for none. Mean features hardly show the grain of a large picture, and without a
         blur photographs come out as noise with a trace of what they show; 2 suits faces of 32 x 32.
     **others
-        ``device``, ``condition``, ``neighbors``, ``noise`` and ``random_state``, see
-        ``TorchSynthesizer`` and ``ImageSynthesizer``.
+        ``mirrored``, see ``MirroredImages``; ``device``, ``condition``, ``neighbors``, ``noise``
+        and ``random_state``, see ``TorchSynthesizer`` and ``ImageSynthesizer``.
 
     Privacy
     -------
@@ -116,7 +116,7 @@ class MeanEmbeddingImages(EmbeddedImages):
                 smooth=self.smooth,
             )
 
-    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
+    def _draw_turned(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
         return self.network_.draw(conditions, rng)
 
     def _arrays(self) -> dict[str, Array]:

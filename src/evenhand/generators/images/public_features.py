@@ -57,8 +57,8 @@ class PublicFeatureImages(EmbeddedImages):
     width : int
         Of the network, see ``GrowingNetwork``.
     **others
-        ``device``, ``condition``, ``neighbors``, ``noise`` and ``random_state``, see
-        ``TorchSynthesizer`` and ``ImageSynthesizer``.
+        ``mirrored``, see ``MirroredImages``; ``device``, ``condition``, ``neighbors``, ``noise``
+        and ``random_state``, see ``TorchSynthesizer`` and ``ImageSynthesizer``.
 
     Privacy
     -------
@@ -152,7 +152,7 @@ class PublicFeatureImages(EmbeddedImages):
             features.network.to("cpu")
         self.weights_ = dict(training.weights())
 
-    def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
+    def _draw_turned(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
         return draw_pictures(self._painter, self.weights_, conditions, rng)
 
     def _arrays(self) -> dict[str, Array]:
