@@ -29,11 +29,13 @@ saved as scripts. The test faces had been read by the rows before, of three seed
 takes minutes, and not on faces. It is *ahead* where its accuracy is above the largest of the seeds
 of ``GaussianImages``; asked for is that number. Rows measured since then name their commit.
 
-``PublicFeatureImages`` came after all of these, on digits and garments with one seed for the same
-reason. Its blocks and steps were chosen on 4,000 other private faces at epsilon 10 (four fits,
-which no script makes), and it had been fitted once to private digits. The rule of *ahead* is that
-of the denoiser, *mirrored* beside *mirrored*. *Misfit* is how far the means of what it draws are
-from the released ones, squared, over what noise leaves.
+``PublicFeatureImages`` came after all of these; on digits it has one seed for the same reason, and
+on garments it was not measured: photographs are what its network knows. Its blocks and steps were
+chosen on 4,000 other private faces at epsilon 10 (four fits, which no script makes), and it had
+been fitted once to private digits. That it is *mirrored* too, and has three seeds on faces, was
+decided when one fit at epsilon 1 had been read. The rule of *ahead* is that of the denoiser,
+*mirrored* beside *mirrored*. *Misfit* is how far the means of what it draws are from the released
+ones, squared, over what noise leaves.
 
 A goal agrees where the mean over seeds is at least what was asked for before the first run: MNIST
 .85 at epsilon 1 and .88 at 10 without public features, .90 and .95 with; FashionMNIST .78 and .82;
@@ -75,10 +77,15 @@ METHODS: dict[str, Any] = {
     EMBEDDING: MeanEmbeddingImages,
 }
 SMALL_PICTURES = ("MNIST", "FashionMNIST")
-ONCE = {REAL: (*SMALL_PICTURES, "Faces"), DIFFUSION: SMALL_PICTURES, PUBLIC: SMALL_PICTURES}
+ONCE = {REAL: (*SMALL_PICTURES, "Faces"), DIFFUSION: SMALL_PICTURES, PUBLIC: ("MNIST",)}
 """Of which pictures a method is measured with one seed."""
 
-ABOUT = {MIRRORED: ("Faces",), PUBLIC_MIRRORED: ("Faces",), DIFFUSION: SMALL_PICTURES}
+ABOUT = {
+    MIRRORED: ("Faces",),
+    PUBLIC: ("MNIST", "Faces"),
+    PUBLIC_MIRRORED: ("Faces",),
+    DIFFUSION: SMALL_PICTURES,
+}
 """Of which pictures a method is measured; the others of all."""
 SHAPE = {"radius": 0.2, "n_frequencies": 192}
 EITHER_WAY = {"mirrored": True}
