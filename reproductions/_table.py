@@ -194,6 +194,12 @@ class Runs(list[dict[str, Any]]):
                 print(*case, flush=True)
 
 
+def later(rows: Iterable[Mapping[str, Any]], first: str, second: str) -> str:
+    """Say which rows were measured later, and at which commits: those that name one."""
+    found = {(row[second], row[first], row["commit"]) for row in rows if "commit" in row}
+    return "".join(f"; {one} of {other} at {at}" for other, one, at in sorted(found))
+
+
 def asked(
     about: str | None, seeds: int | None = None, data: Iterable[str] = ()
 ) -> argparse.ArgumentParser:

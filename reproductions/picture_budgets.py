@@ -53,7 +53,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _table import Runs, asked, commit, interval, rule, select, write
+from _table import Runs, asked, commit, interval, later, rule, select, write
 
 from evenhand import Budget
 from evenhand.datasets.images import ImageData, load_fashion_mnist, load_mnist, load_utkface
@@ -248,12 +248,6 @@ def main() -> None:
         save(rows, commit())
 
 
-def later(rows: list[dict[str, Any]]) -> str:
-    """Say which rows were measured later, and at which commits."""
-    found = {(row["data"], row["method"], row["commit"]) for row in rows if "commit" in row}
-    return "".join(f"; {way} of {data} at {at}" for data, way, at in sorted(found))
-
-
 def save(rows: list[dict[str, Any]], commit: str) -> None:
     """Write the runs as JSON and as tables."""
     write(
@@ -261,7 +255,8 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
         {"commit": commit, "verdicts": verdicts(rows), "rows": rows},
         "# Drawn pictures: accuracy of a CNN of drawn ones on real ones\n",
         f"`python reproductions/{NAME}.py --save`; data, settings and the rule of the goals stand "
-        f"in the script. Processor time is that of fit and draw. Commit {commit}{later(rows)}.\n",
+        f"in the script. Processor time is that of fit and draw. Commit {commit}"
+        f"{later(rows, 'method', 'data')}.\n",
         *lines(rows),
     )
 
