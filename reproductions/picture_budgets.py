@@ -207,8 +207,8 @@ def cell(rows: list[dict[str, Any]]) -> str:
         return "-"
     accuracy, seconds = (interval(row[name] for row in rows) for name in ("accuracy", "seconds"))
     n = f"{len(rows)} seed{'s' * (len(rows) > 1)}"
-    far = [f", misfit {row['misfit']:.0f}" for row in rows if "misfit" in row]
-    return f"{accuracy:.3f} ({n}), {seconds.mean:.0f} s{''.join(far)}"
+    far = f", misfit {np.mean([r['misfit'] for r in rows]):.1f}" if "misfit" in rows[0] else ""
+    return f"{accuracy:.3f} ({n}), {seconds.mean:.0f} s{far}"
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
