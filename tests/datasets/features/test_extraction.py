@@ -68,7 +68,8 @@ class TestEfficientNetMaps(FeatureExtractorContract):
     @pytest.mark.parametrize(
         ("blocks", "message"),
         [
-            ((), "blocks must be at least one of 0 to 15, ascending"),
+            ((), "blocks must be a sequence of at least one of 0 to 15, ascending"),
+            (3, "blocks must be a sequence .* got 3"),
             ((2, 0), r"got \(2, 0\)"),
             ((0, 0), r"got \(0, 0\)"),
             ((16,), r"got \(16,\)"),
@@ -76,9 +77,7 @@ class TestEfficientNetMaps(FeatureExtractorContract):
             ((15,), "Pictures of 16 x 16 are too small for block 15"),
         ],
     )
-    def test_blocks_that_are_not_there_are_named(
-        self, blocks: tuple[int, ...], message: str
-    ) -> None:
+    def test_blocks_that_are_not_there_are_named(self, blocks: Any, message: str) -> None:
         self.extractor()
         with pytest.raises(ValueError, match=message):
             maps((3, 16, 16), blocks)

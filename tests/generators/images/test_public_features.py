@@ -77,7 +77,7 @@ def test_a_saved_network_draws_the_same_and_a_damaged_one_is_refused(tmp_path: A
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"blocks": ()}, "blocks must be at least one of 0 to 15"),
+        ({"blocks": ()}, "blocks must be a sequence of at least one of 0 to 15"),
         ({"blocks": (0, 2, 4, 8)}, "Pictures of 8 x 8 are too small for block 8"),
         ({"n_steps": 0}, "n_steps must be at least 1"),
         ({"width": 0}, "width must be at least 1"),

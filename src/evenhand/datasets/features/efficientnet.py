@@ -101,11 +101,12 @@ class EfficientNetMaps(_Lite0):
         blocks : sequence of int
             At least one, ascending.
         """
-        chosen = tuple(_checks.at_least("blocks", block, 0) for block in blocks)
+        given = tuple(blocks) if isinstance(blocks, Sequence) else ()
+        chosen = tuple(_checks.at_least("blocks", block, 0) for block in given)
         if not chosen or list(chosen) != sorted(set(chosen)) or chosen[-1] >= N_BLOCKS:
             raise ValueError(
-                f"blocks must be at least one of 0 to {N_BLOCKS - 1}, ascending, each once, such "
-                f"as (0, 2, 4, 8); got {tuple(blocks)}."
+                f"blocks must be a sequence of at least one of 0 to {N_BLOCKS - 1}, ascending, "
+                f"each once, such as (0, 2, 4, 8); got {blocks!r}."
             )
         read = cls._read("EfficientNetMaps")
         read["network"].to(memory_format=torch.channels_last)  # twice as fast
