@@ -222,6 +222,7 @@ PICTURE_SETTINGS: dict[str, Any] = {
     "width": 8,
     "n_frequencies": 20,
     "n_samples": 10,
+    "blocks": (0,),
     "k": 6,
     "noise": FloatNoise(),
     "random_state": 0,

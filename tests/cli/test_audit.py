@@ -10,7 +10,7 @@ Run = Callable[..., Any]
 
 
 def test_claims_that_hold_are_not_refuted(run: Run) -> None:
-    found = json.loads(run("audit", "dp-fermi", "--runs", "300", "--json").stdout)
+    found = json.loads(run("audit", "dp-fermi", "--runs", "1000", "--json").stdout)
     assert found["refuted"] == []
     assert [one["method"] for one in found["audits"]] == [
         "dp-fermi",
@@ -23,7 +23,8 @@ def test_claims_that_hold_are_not_refuted(run: Run) -> None:
         assert 3 <= len(tried) <= 5
         assert "no neighbor" in one["neighbors"][-1]["skipped"]
         assert 0.5 < one["largest"] <= 1 + 1e-9
-        assert 0.2 < one["attacks"][0]["mu_shown"] <= one["attacks"][0]["mu_claimed"]
+        # Of 2 a thousand draws show 1.33, with a deviation of .08: nine of these below it.
+        assert 0.6 < one["attacks"][0]["mu_shown"] <= one["attacks"][0]["mu_claimed"]
 
 
 def test_half_the_noise_is_refuted_in_words_with_exit_code_3(run: Run) -> None:
