@@ -42,6 +42,8 @@ def test_the_claim_names_the_network_and_what_it_was_trained_on() -> None:
     assert "maps of blocks 0, 2, and squares" in named
     assert "ImageNet" in named
     assert len(claim.public) == 4
+    assert public_features.OWN_PICTURES in claim.not_covered
+    assert public_features.OWN_PICTURES in str(claim)
 
 
 def test_the_fit_ends_where_the_noise_explains_the_distance() -> None:

@@ -111,7 +111,7 @@ class EfficientNetMaps(_Lite0):
         read = cls._read("EfficientNetMaps")
         read["network"].to(memory_format=torch.channels_last)  # twice as fast
         made = cls(
-            name=f"EfficientNet-Lite0, maps of blocks {', '.join(map(str, chosen))}, and squares",
+            name=f"EfficientNet-Lite0 (maps of blocks {', '.join(map(str, chosen))}, and squares)",
             dimension=0,
             shape=(3, *size[1:]),
             blocks=chosen,

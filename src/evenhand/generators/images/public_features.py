@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 import numpy as np
@@ -31,6 +31,9 @@ RATES: Final = (3e-3, 1e-4)
 
 N_NOISE: Final = 32
 RECENT: Final = 50  # steps whose mean distance is compared with the noise
+
+OWN_PICTURES: Final = "private pictures among those that the feature extractor was trained on"
+"""What the claim does not cover, in its words."""
 
 _WEIGHT: Final = "painter: "
 
@@ -82,6 +85,7 @@ class PublicFeatureImages(EmbeddedImages):
     words: ClassVar[str] = "noisy means of a public network's maps"
     numbers: ClassVar[tuple[str, ...]] = ("n_steps", "n_samples", "width")
 
+    record_: ExtractorRecord = field(init=False)
     weights_: dict[str, Array] = field(init=False)
 
     blocks: Sequence[int] = (0, 2, 4, 8)
@@ -94,11 +98,11 @@ class PublicFeatureImages(EmbeddedImages):
         return EfficientNetMaps.load(size, self.blocks)
 
     def _foresee(self, known: EncodedImages) -> None:
-        super()._foresee(known)
         self.record_ = ExtractorRecord.of(EfficientNetMaps.load(known.pixels[0].shape, self.blocks))
+        super()._foresee(known)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
-        n_features = EfficientNetMaps.load(data.pixels[0].shape, self.blocks).dimension
+        n_features = self.record_.dimension
         held = 8.0 * n_features * (4.0 * CHUNK + 4.0 * self.conditions_.n)
         return (
             f"{len(data)} pictures and their {n_features:,} features",
@@ -107,7 +111,8 @@ class PublicFeatureImages(EmbeddedImages):
         )
 
     def _claim(self, budget: Budget, ledger: Ledger, public: Sequence[str]) -> Guarantee:
-        return super()._claim(budget, ledger, (*public, str(self.record_)))
+        claim = super()._claim(budget, ledger, (*public, str(self.record_)))
+        return replace(claim, not_covered=(*claim.not_covered, OWN_PICTURES))
 
     @property
     def _painter(self) -> GrowingNetwork:
