@@ -25,7 +25,7 @@ pytestmark = [
 OURS = [key for key in GENERATORS if "torch" in GENERATORS[key].needs]
 SMALL = {
     **{"n_teachers": 10, "n_steps": 3, "n_rounds": 2},
-    **{"n_rows": 4, "critic_rows": 8, "n_batches": 5},
+    **{"n_rows": 4, "critic_rows": 8, "n_batches": 5, "blocks": (0, 2, 4)},
 }
 
 
