@@ -94,28 +94,63 @@ class Folder:
         return arrays
 
 
-def write_folder(path: Path, write: Callable[[Path], None]) -> Path:
-    """Make the new folder ``path`` of what ``write(folder)`` puts into it.
-
-    It is written beside its place and moved there at the end, so that no half of one is ever found.
+def require_replaceable(path: Path, kind: str | None) -> None:
+    """Refuse a place that holds anything, or anything else than a folder of this kind.
 
     Raises
     ------
     FileExistsError
-        If something is there already.
+        Naming it.
     """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if kind is None:
         raise FileExistsError(
             f"{path} exists and is not empty. Choose another folder, or remove this one first."
         )
+    try:
+        found = json.loads((path / MANIFEST).read_bytes())["kind"]
+    except (OSError, ValueError, KeyError, TypeError):
+        found = None
+    if found != kind:
+        raise FileExistsError(
+            f"{path} exists and holds no saved {kind}, so it is not replaced. Choose another "
+            f"folder."
+        )
+
+
+def write_folder(
+    path: Path, write: Callable[[Path], None], *, instead_of: str | None = None
+) -> Path:
+    """Make the new folder ``path`` of what ``write(folder)`` puts into it.
+
+    It is written beside its place and moved there at the end, so that no half of one is ever found.
+    One of the kind ``instead_of`` that is there makes room; it is moved aside first, so that at
+    each moment one of the two is whole.
+
+    Raises
+    ------
+    FileExistsError
+        If something else is there already.
+    """
+    require_replaceable(path, instead_of)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
         folder = Path(scratch) / "folder"
         folder.mkdir()
         write(folder)
-        if path.exists():
+        require_replaceable(path, instead_of)  # somebody may have put something else there
+        before = Path(scratch) / "before"
+        if path.exists() and any(path.iterdir()):
+            os.replace(path, before)
+        elif path.exists():
             path.rmdir()
-        os.replace(folder, path)
+        try:
+            os.replace(folder, path)
+        except OSError:
+            if before.exists():
+                os.replace(before, path)
+            raise
     return path
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from evenhand import _checks
 from evenhand._folder import (
     Folder,
     read_folder,
     reading,
+    require_replaceable,
     seal,
     write_arrays,
     write_folder,
@@ -19,6 +23,7 @@ from evenhand._folder import (
 )
 from evenhand._signing import PrivateKey
 from evenhand.generators.budget_plan import SignalToNoise
+from evenhand.generators.payload import Progress
 from evenhand.generators.registry import GENERATORS
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import SavedLedger, claim_record, read_claim
@@ -35,13 +40,15 @@ class GeneratorDamaged(ValueError):
     """A generator's folder that is not what ``save`` wrote, or whose claim is not its ledger's."""
 
 
-def save(generator: Synthesizer, path: Path, sign: str | Path | None) -> Path:
+def save(
+    generator: Synthesizer, path: Path, sign: str | Path | None, *, overwrite: bool = False
+) -> Path:
     """Write ``generator`` to the new folder ``path``: all of it, or nothing.
 
     Raises
     ------
     FileExistsError
-        If something is there already.
+        If something is there already; with ``overwrite``, if it is something else than a generator.
     """
     fitted, arrays = generator.fitted_, generator._arrays()
     key = None if sign is None else PrivateKey.read(sign)
@@ -63,7 +70,54 @@ def save(generator: Synthesizer, path: Path, sign: str | Path | None) -> Path:
         write_arrays(folder / ARRAYS, arrays)
         seal(folder, KIND, key)
 
-    return write_folder(path, write)
+    return write_folder(path, write, instead_of=KIND if overwrite else None)
+
+
+def autosave(
+    generator: Synthesizer,
+    path: str | Path,
+    *,
+    every: float = 60.0,
+    progress: Progress | None = None,
+) -> Progress:
+    """Return a ``progress`` for ``fit`` that saves the generator as it goes.
+
+    The folder is there as soon as what was released is paid for, and is replaced at intervals; an
+    interrupted fit goes on with ``load(path).resume()``, where the method has it
+    (``EmbeddedImages``). Others reach their claim with their last step, and are not saved before.
+
+    Parameters
+    ----------
+    generator : Synthesizer
+        Whose ``fit``, ``refit`` or ``resume`` is given the result.
+    path : path
+        A new folder, or one that holds a generator.
+    every : float
+        Seconds between two saves, at least 0.
+    progress : callable, optional
+        Called as well.
+
+    Privacy
+    -------
+    What is saved was released, or made of that: it may be published as the generator may.
+
+    Examples
+    --------
+    >>> made = PublicFeatureImages()  # doctest: +SKIP
+    >>> made.fit(images, y, budget=budget, progress=autosave(made, "faces"))  # doctest: +SKIP
+    """
+    folder, wait, last = Path(path), _checks.non_negative("every", every), -math.inf
+    require_replaceable(folder, KIND)
+
+    def told(stage: str, done: int, total: int) -> None:
+        nonlocal last
+        if progress is not None:
+            progress(stage, done, total)
+        if hasattr(generator, "guarantee_") and time.monotonic() >= last + wait:
+            generator.save(folder, overwrite=True)
+            last = time.monotonic()
+
+    return told
 
 
 def load(path: str | Path) -> Synthesizer:

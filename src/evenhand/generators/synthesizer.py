@@ -195,7 +195,9 @@ class Synthesizer(ABC):
         made = self._draw(rows, rng)
         return self.codec_.decode(made, rows, rng, index=request.index)
 
-    def save(self, path: str | Path, *, sign: str | Path | None = None) -> Path:
+    def save(
+        self, path: str | Path, *, sign: str | Path | None = None, overwrite: bool = False
+    ) -> Path:
         """Write a new folder of JSON and arrays; no code is in it.
 
         Parameters
@@ -203,8 +205,10 @@ class Synthesizer(ABC):
         path : path
         sign : path, optional
             PEM file of a private Ed25519 key, to sign the folder with.
+        overwrite : bool
+            Replace a generator that was saved there before. Anything else stays, and is an error.
         """
-        return saving.save(self, Path(path), sign)
+        return saving.save(self, Path(path), sign, overwrite=overwrite)
 
     @property
     def fitted_(self) -> FittedGenerator:
@@ -274,6 +278,9 @@ class Synthesizer(ABC):
     def _foresee(self, known: Any) -> None:  # noqa: B027  # not every method needs it
         """Stop before anything is spent if the run cannot end; see ``Payload.known``."""
 
+    def _finish(self, progress: Progress) -> None:  # noqa: B027  # most have learnt all by then
+        """Fit to what was released, which is free: the claim is made, and nothing private read."""
+
     def _remarks(self) -> tuple[str, ...]:
         """Return what a user should know about this fit, beside its warnings."""
         return ()
@@ -320,6 +327,7 @@ class Synthesizer(ABC):
         """
         progress = progress or (lambda stage, done, total: None)
         rng = as_generator(self.random_state)
+        vars(self).pop("guarantee_", None)  # what was fitted before is none of this fit's
         share, purpose = payload.delta_aside
         delta = budget.delta * share
         with self._plan(payload, ledger, delta).set_aside() as plan:
@@ -339,6 +347,7 @@ class Synthesizer(ABC):
         self.doubts_ = tuple(found.doubts)
         self.warnings_ = (*found.doubts, *certain)
         self.notes_ = (*found.notes, *self._remarks(), *self.warnings_)
+        self._finish(progress)
 
     def _plan(self, payload: Payload, ledger: Ledger, delta: float) -> BudgetPlan:
         """Refuse all that can be known to be wrong; nothing is drawn, and nothing charged."""
@@ -484,9 +493,13 @@ class TorchSynthesizer(Synthesizer):
         require_torch(type(self).__name__)
         with computing(self.device):
             pass  # there is such a device
+        self._check_settings()
+        super()._foresee(known)
+
+    def _check_settings(self) -> None:
+        """Refuse settings that are out of range, whatever the records are."""
         for name in self.numbers:
             _checks.at_least(name, getattr(self, name), 1)
-        super()._foresee(known)
 
 
 def arguments_of(kind: type[Synthesizer] | Synthesizer) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import combinations, product
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -69,7 +70,9 @@ def test_no_picture_moves_the_released_sums_by_more_than_they_declare(
 ) -> None:
     images, y, _ = pictures(8)
     images[0], images[1] = 0, 255  # the extremes
-    features = NEW[kind]()._features((1, 8, 8), np.random.default_rng(0))
+    made = NEW[kind]()
+    made.codec_ = SimpleNamespace(size=(1, 8, 8))
+    features = made._features(np.random.default_rng(0))
     phi = features.transform((images / 255.0)[:, None].astype(np.float32)).astype(np.float64)
     condition = (y == "stands").astype(np.int64)
     sums = FeatureSums(n_features=features.dimension, n_conditions=2)

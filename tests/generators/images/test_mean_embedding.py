@@ -11,10 +11,10 @@ from scipy.ndimage import gaussian_filter1d
 from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.embedding_network import (
     BANDWIDTHS,
+    EmbeddingFit,
     EmbeddingNetwork,
     RandomFeatures,
     _blur,
-    fit_network,
 )
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
@@ -60,6 +60,12 @@ def test_replacing_a_picture_costs_more_noise_at_the_same_claim() -> None:
     assert "the number of records" not in one.guarantee_.public
 
 
+def fitted(fit: EmbeddingFit) -> EmbeddingNetwork:
+    while not fit.ended:
+        fit.step()
+    return EmbeddingNetwork.of(fit.learnt())
+
+
 def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> None:
     rng = np.random.default_rng(0)
     features = RandomFeatures.draw(16, 200, rng)
@@ -67,8 +73,7 @@ def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> Non
     dark = np.clip(0.2 + 0.1 * rng.normal(size=(300, 1, 4, 4)), 0, 1).astype(np.float32)
     noise = rng.normal(size=features.dimension)  # the third condition was never seen
     aims = np.stack([features.transform(bright).mean(0), features.transform(dark).mean(0), noise])
-    told: list[int] = []
-    made = fit_network(
+    fit = EmbeddingFit(
         features,
         aims,
         np.array([0, 1]),
@@ -77,9 +82,8 @@ def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> Non
         n_steps=150,
         n_samples=60,
         rng=rng,
-        progress=told.append,
     )
-    drawn = made.draw(np.repeat([0, 1], 200), rng)
+    drawn = fitted(fit).draw(np.repeat([0, 1], 200), rng)
     assert drawn.shape == (400, 1, 4, 4)
     assert abs(drawn[:200].mean() - 0.8) < 0.05
     assert abs(drawn[200:].mean() - 0.2) < 0.05
@@ -87,24 +91,25 @@ def test_the_network_meets_the_means_and_leaves_unseen_conditions_alone() -> Non
         [features.transform(drawn[:200]).mean(0), features.transform(drawn[200:]).mean(0)]
     )
     assert ((found - aims[:2]) ** 2).sum() < 0.1 * ((aims[0] - aims[1]) ** 2).sum()
-    assert told == list(range(1, 151))
+    assert fit.done == 150
 
 
 def network(smooth: float) -> EmbeddingNetwork:
     rng = np.random.default_rng(0)
     features = RandomFeatures.draw(48, 60, rng)
     grain = rng.random((300, 1, 8, 6)).astype(np.float32)
-    return fit_network(
-        features,
-        np.stack([features.transform(grain).mean(0), features.transform(1 - grain).mean(0)]),
-        np.array([0, 1]),
-        (1, 8, 6),
-        hidden=(16,),
-        n_steps=60,
-        n_samples=40,
-        rng=np.random.default_rng(1),
-        progress=lambda done: None,
-        smooth=smooth,
+    return fitted(
+        EmbeddingFit(
+            features,
+            np.stack([features.transform(grain).mean(0), features.transform(1 - grain).mean(0)]),
+            np.array([0, 1]),
+            (1, 8, 6),
+            hidden=(16,),
+            n_steps=60,
+            n_samples=40,
+            rng=np.random.default_rng(1),
+            smooth=smooth,
+        )
     )
 
 

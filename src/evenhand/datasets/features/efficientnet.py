@@ -143,7 +143,7 @@ class EfficientNetMaps(_Lite0):
         return self._maps((pixels.expand(-1, 3, -1, -1) - self.mean[0]) / self.sd[0])
 
     def _maps(self, inputs: Any) -> Any:
-        net, found = self.network, []
+        net, found = self.network.to(inputs.device), []
         maps = net._swish(net._bn0(net._conv_stem(inputs)))
         for i, block in enumerate(net._blocks[: self.blocks[-1] + 1]):
             maps = block(maps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -14,6 +14,7 @@ from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.learners.nets.layers import Layers, arrays_of, layers_of, named_layers, through
 from evenhand.learners.nets.tensors import seeded
+from evenhand.learners.nets.training_state import state_of, take_state
 from evenhand.typing import Array, FloatArray, IntArray
 
 BANDWIDTHS: Final = (0.1, 0.2, 0.4)
@@ -107,23 +108,11 @@ class EmbeddingNetwork:
         return cls(layers=layers, n_conditions=n, size=(channels, height, width))
 
 
-def fit_network(
-    features: RandomFeatures,
-    aims: FloatArray,
-    seen: IntArray,
-    size: tuple[int, int, int],
-    *,
-    hidden: tuple[int, ...],
-    n_steps: int,
-    n_samples: int,
-    rng: np.random.Generator,
-    progress: Callable[[int], None],
-    smooth: float = 0.0,
-) -> EmbeddingNetwork:
-    """Fit a network whose pictures of every condition have the mean features ``aims``.
+class EmbeddingFit:
+    """The fit of a network whose pictures of every condition have the mean features ``aims``.
 
     Adam on the squared distance, summed over the conditions ``seen``, each of which counts alike:
-    balance after the noise.
+    balance after the noise. A ``PictureFit``.
 
     Parameters
     ----------
@@ -139,48 +128,87 @@ def fit_network(
         Of the fit, and pictures of a step over all conditions.
     rng : Generator
         Seeds the network and its draws.
-    progress : callable
-        Called with the number of steps that are done.
     smooth : float
         Standard deviation, in pixels, of a blur of what enters the sigmoid; 0 for none. The blur is
         fixed and linear, so the network holds it in its last layer.
     """
-    draws = seeded(rng)
-    n_conditions, pixels = len(aims), int(np.prod(size))
-    widths = (N_NOISE + n_conditions, *hidden, pixels)
-    layers = []
-    for n_in, n_out in pairwise(widths):
-        bound = n_in**-0.5
-        made = [torch.empty(n_in, n_out), torch.empty(n_out)]
-        weight, bias = (t.uniform_(-bound, bound, generator=draws).requires_grad_() for t in made)
-        layers.append((weight, bias))
-    frequencies = torch.as_tensor(features.frequencies, dtype=torch.float32)
-    scale = features.frequencies.shape[1] ** -0.5
-    wanted = torch.as_tensor(aims[seen], dtype=torch.float32)
-    each = max(1, n_samples // len(seen))
-    named = torch.eye(n_conditions)[torch.as_tensor(seen)].repeat_interleave(each, dim=0)
-    adam = torch.optim.Adam([t for layer in layers for t in layer], lr=RATE)
-    slower = torch.optim.lr_scheduler.ExponentialLR(adam, DECAY)
-    blur = [torch.as_tensor(_blur(n, smooth), dtype=torch.float32) for n in size[1:]]
 
-    def blurred(flat: Any) -> Any:
-        return (blur[0] @ flat.view(-1, *size) @ blur[1].T).flatten(1) if smooth else flat
+    def __init__(
+        self,
+        features: RandomFeatures,
+        aims: FloatArray,
+        seen: IntArray,
+        size: tuple[int, int, int],
+        *,
+        hidden: tuple[int, ...],
+        n_steps: int,
+        n_samples: int,
+        rng: np.random.Generator,
+        smooth: float = 0.0,
+    ) -> None:
+        self.n_steps, self.done = n_steps, 0
+        self._size, self._n_conditions, self._smooth = size, len(aims), smooth
+        self._stream = seeded(rng)
+        widths = (N_NOISE + len(aims), *hidden, int(np.prod(size)))
+        self._layers = []
+        for n_in, n_out in pairwise(widths):
+            bound = n_in**-0.5
+            made = [torch.empty(n_in, n_out), torch.empty(n_out)]
+            drawn = [t.uniform_(-bound, bound, generator=self._stream) for t in made]
+            self._layers.append(tuple(t.requires_grad_() for t in drawn))
+        self._frequencies = torch.as_tensor(features.frequencies, dtype=torch.float32)
+        self._wanted = torch.as_tensor(aims[seen], dtype=torch.float32)
+        each = max(1, n_samples // len(seen))
+        named = torch.eye(len(aims))[torch.as_tensor(seen)]
+        self._named = named.repeat_interleave(each, dim=0)
+        self._adam = torch.optim.Adam([t for layer in self._layers for t in layer], lr=RATE)
+        self._kernels = [torch.as_tensor(_blur(n, smooth), dtype=torch.float32) for n in size[1:]]
 
-    for step in range(n_steps):
-        rows = torch.cat([torch.randn(len(named), N_NOISE, generator=draws), named], dim=1)
-        drawn = torch.sigmoid(blurred(through(layers, rows)))
-        turned = drawn @ frequencies
-        found = torch.cat([turned.cos(), turned.sin()], dim=1) * scale
-        apart = found.view(len(seen), each, -1).mean(dim=1) - wanted
-        adam.zero_grad()
+    @property
+    def ended(self) -> bool:
+        """Whether no step is left."""
+        return self.done >= self.n_steps
+
+    def step(self) -> None:
+        """Draw, and follow the gradient of the distance."""
+        noise = torch.randn(len(self._named), N_NOISE, generator=self._stream)
+        rows = torch.cat([noise, self._named], dim=1)
+        drawn = torch.sigmoid(self._blurred(through(self._layers, rows)))
+        turned = drawn @ self._frequencies
+        found = torch.cat([turned.cos(), turned.sin()], dim=1) * self._frequencies.shape[1] ** -0.5
+        apart = found.view(len(self._wanted), -1, found.shape[1]).mean(dim=1) - self._wanted
+        self._adam.zero_grad()
         (apart**2).sum().backward()
-        adam.step()
-        if (step + 1) % max(1, n_steps // DECAYS) == 0:
-            slower.step()
-        progress(step + 1)
-    weight, bias = layers[-1]
-    layers[-1] = (blurred(weight), blurred(bias[None])[0])
-    return EmbeddingNetwork(layers=arrays_of(layers), n_conditions=n_conditions, size=size)
+        self._adam.step()
+        self.done += 1
+        if self.done % max(1, self.n_steps // DECAYS) == 0:
+            for group in self._adam.param_groups:
+                group["lr"] *= DECAY
+
+    def learnt(self) -> dict[str, Array]:
+        """Return the layers by name, as ``EmbeddingNetwork.of`` reads them."""
+        weight, bias = self._layers[-1]
+        last = (self._blurred(weight), self._blurred(bias[None])[0])
+        return EmbeddingNetwork(
+            layers=arrays_of([*self._layers[:-1], last]),
+            n_conditions=self._n_conditions,
+            size=self._size,
+        ).arrays()
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of what a new fit needs to go on from here, bit for bit."""
+        return {"done": np.array([self.done])} | state_of(self._adam, self._stream)
+
+    def take(self, state: Mapping[str, Array]) -> None:
+        """Go on where ``state`` was."""
+        take_state(self._adam, self._stream, state)
+        self.done = int(state["done"].item())
+
+    def _blurred(self, flat: Any) -> Any:
+        if not self._smooth:
+            return flat
+        down, across = self._kernels
+        return (down @ flat.view(-1, *self._size) @ across.T).flatten(1)
 
 
 def _blur(n: int, smooth: float) -> FloatArray:

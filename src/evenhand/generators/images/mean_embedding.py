@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand._torch import torch
 from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.embedded import CHUNK, EmbeddedImages
 from evenhand.generators.images.embedding_network import (
+    EmbeddingFit,
     EmbeddingNetwork,
     RandomFeatures,
-    fit_network,
 )
-from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.typing import Array, IntArray
 
@@ -64,7 +61,8 @@ class MeanEmbeddingImages(EmbeddedImages):
 
     method: ClassVar[str] = "mean-embedding"
     words: ClassVar[str] = "noisy means of random features"
-    numbers: ClassVar[tuple[str, ...]] = ("n_steps", "n_samples")
+    numbers: ClassVar[tuple[str, ...]] = ("n_frequencies", "n_steps", "n_samples")
+    of_fit: ClassVar[tuple[str, ...]] = ("hidden", "n_steps", "n_samples", "smooth")
 
     n_frequencies: int = 2000
     hidden: Sequence[int] = (256, 256)
@@ -72,12 +70,11 @@ class MeanEmbeddingImages(EmbeddedImages):
     n_samples: int = 200
     smooth: float = 0.0
 
-    def _foresee(self, known: EncodedImages) -> None:
-        _checks.at_least("n_frequencies", self.n_frequencies, 1)
+    def _check_settings(self) -> None:
+        super()._check_settings()
         _checks.non_negative("smooth", self.smooth)
         for width in self.hidden:
             _checks.at_least("hidden", width, 1)
-        super()._foresee(known)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         features = 16.0 * self.n_frequencies * (data.pixels[0].size + CHUNK + self.n_samples)
@@ -89,39 +86,29 @@ class MeanEmbeddingImages(EmbeddedImages):
             "n_frequencies, or the size or the number of the pictures",
         )
 
-    def _features(self, size: tuple[int, int, int], rng: np.random.Generator) -> RandomFeatures:
-        return RandomFeatures.draw(math.prod(size), self.n_frequencies, rng)
+    def _features(self, rng: np.random.Generator) -> RandomFeatures:
+        return RandomFeatures.draw(math.prod(self.codec_.size), self.n_frequencies, rng)
 
-    def _fit_to(
+    def _fit_of(
         self,
         features: RandomFeatures,
         released: FeatureMeans,
         seen: IntArray,
         rng: np.random.Generator,
-        progress: Progress,
-    ) -> None:
-        # On all threads, for its products are large.
-        place = nullcontext() if self.device == "cpu" else torch.device(self.device)
-        with place:
-            self.network_ = fit_network(
-                features,
-                released.means,
-                seen,
-                self.codec_.size,
-                hidden=tuple(self.hidden),
-                n_steps=self.n_steps,
-                n_samples=self.n_samples,
-                rng=rng,
-                progress=lambda done: progress("network", done, self.n_steps),
-                smooth=self.smooth,
-            )
+    ) -> EmbeddingFit:
+        return EmbeddingFit(
+            features,
+            released.means,
+            seen,
+            self.codec_.size,
+            hidden=tuple(self.hidden),
+            n_steps=self.n_steps,
+            n_samples=self.n_samples,
+            rng=rng,
+            smooth=self.smooth,
+        )
 
-    def _draw_turned(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
-        return self.network_.draw(conditions, rng)
-
-    def _arrays(self) -> dict[str, Array]:
-        return super()._arrays() | self.network_.arrays()
-
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        super()._restore(arrays)
-        self.network_ = EmbeddingNetwork.of(arrays)
+    def _paint(
+        self, learnt: Mapping[str, Array], conditions: IntArray, rng: np.random.Generator
+    ) -> FloatPixels:
+        return EmbeddingNetwork.of(learnt).draw(conditions, rng)

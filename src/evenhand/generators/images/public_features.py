@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
@@ -12,10 +11,10 @@ import numpy as np
 from evenhand._torch import torch
 from evenhand.datasets.features.efficientnet import EfficientNetMaps
 from evenhand.datasets.features.extractor import ExtractorRecord
+from evenhand.generators.budget_plan import under
 from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.embedded import CHUNK, EmbeddedImages, squared_distance
-from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.learners.nets.picture_generator import (
     GeneratorTraining,
@@ -84,18 +83,25 @@ class PublicFeatureImages(EmbeddedImages):
     method: ClassVar[str] = "public-features"
     words: ClassVar[str] = "noisy means of a public network's maps"
     numbers: ClassVar[tuple[str, ...]] = ("n_steps", "n_samples", "width")
+    of_fit: ClassVar[tuple[str, ...]] = numbers
 
     record_: ExtractorRecord = field(init=False)
-    weights_: dict[str, Array] = field(init=False)
 
     blocks: Sequence[int] = (0, 2, 4, 8)
     n_steps: int = 1200
     n_samples: int = 200
     width: int = 64
 
-    def _features(self, size: tuple[int, int, int], rng: np.random.Generator) -> EfficientNetMaps:
+    def _features(self, rng: np.random.Generator) -> EfficientNetMaps:
         del rng  # nothing is drawn
-        return EfficientNetMaps.load(size, self.blocks)
+        features = EfficientNetMaps.load(self.codec_.size, self.blocks)
+        record = str(ExtractorRecord.of(features))
+        if hasattr(self, "guarantee_") and record not in self.guarantee_.public:
+            raise ValueError(
+                f"What was released are maps of another network than the one that is installed, "
+                f"{record}. Install the version that the claim names."
+            )
+        return features
 
     def _foresee(self, known: EncodedImages) -> None:
         self.record_ = ExtractorRecord.of(EfficientNetMaps.load(known.pixels[0].shape, self.blocks))
@@ -124,48 +130,100 @@ class PublicFeatureImages(EmbeddedImages):
             residual=True,
         )
 
-    def _fit_to(
+    def _fit_of(
         self,
         features: EfficientNetMaps,
         released: FeatureMeans,
         seen: IntArray,
         rng: np.random.Generator,
-        progress: Progress,
-    ) -> None:
-        each = max(2, self.n_samples // len(seen))
-        heads, noise = np.repeat(seen, each), released.squared_noise[seen]
-        # A squared length of d normal numbers has a variance of two d: three deviations more.
-        explained = noise.sum() + 3.0 * (2.0 / features.dimension * (noise**2).sum()) ** 0.5
-        distances: list[float] = []
-        # On all threads, for its products are large.
-        place = nullcontext() if self.device == "cpu" else torch.device(self.device)
-        with place:
-            features.network.to(self.device)
-            training = GeneratorTraining(self._painter, n_steps=self.n_steps, rates=RATES, rng=rng)
-            wanted = floats(released.means[seen])
-            for step in range(self.n_steps):
-                raw = training.draw(heads)
-                pixels = raw.detach().clamp(0.0, 1.0).requires_grad_()
-                found = features.of(pixels).view(len(seen), each, -1)
-                distance = squared_distance(found, wanted).sum()
-                (gradient,) = torch.autograd.grad(distance, pixels)
-                training.follow(raw, array(gradient))
-                distances.append(distance.item())
-                progress("network", step + 1, self.n_steps)
-                if step + 1 >= RECENT and np.mean(distances[-RECENT:]) <= explained:
-                    break
-            features.network.to("cpu")
-        self.weights_ = dict(training.weights())
+    ) -> PainterFit:
+        return PainterFit(
+            features,
+            released,
+            seen,
+            painter=self._painter,
+            n_steps=self.n_steps,
+            n_samples=self.n_samples,
+            rng=rng,
+        )
 
-    def _draw_turned(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
-        return draw_pictures(self._painter, self.weights_, conditions, rng)
-
-    def _arrays(self) -> dict[str, Array]:
-        painted = {_WEIGHT + name: weight for name, weight in self.weights_.items()}
-        return super()._arrays() | painted
+    def _paint(
+        self, learnt: Mapping[str, Array], conditions: IntArray, rng: np.random.Generator
+    ) -> FloatPixels:
+        return draw_pictures(self._painter, under(learnt, _WEIGHT), conditions, rng)
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
         super()._restore(arrays)
-        self.weights_ = {name: arrays[_WEIGHT + name] for name in self._painter.shapes}
-        if any(self.weights_[name].shape != s for name, s in self._painter.shapes.items()):
+        found = {name: weight.shape for name, weight in under(self.learnt_, _WEIGHT).items()}
+        if found != self._painter.shapes:
             raise ValueError("the network does not have the numbers that its settings say.")
+
+
+class PainterFit:
+    """The fit of a convolutional network to released means of maps, by Adam; a ``PictureFit``.
+
+    It ends early where noise explains the distance that is left.
+
+    Parameters
+    ----------
+    features : EfficientNetMaps
+    released : FeatureMeans
+    seen : ndarray of int64
+        Combinations of label and group that are fitted, each of which counts alike.
+    painter : GrowingNetwork
+    n_steps, n_samples : int
+        Steps, at most, and pictures of each over all combinations.
+    rng : Generator
+        Seeds the network and its draws.
+    """
+
+    def __init__(
+        self,
+        features: EfficientNetMaps,
+        released: FeatureMeans,
+        seen: IntArray,
+        *,
+        painter: GrowingNetwork,
+        n_steps: int,
+        n_samples: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.n_steps, self.done = n_steps, 0
+        self._features, self._wanted = features, floats(released.means[seen])
+        self._each = max(2, n_samples // len(seen))
+        self._heads, noise = np.repeat(seen, self._each), released.squared_noise[seen]
+        # A squared length of d normal numbers has a variance of two d: three deviations more.
+        self._explained = noise.sum() + 3.0 * (2.0 / features.dimension * (noise**2).sum()) ** 0.5
+        self._recent: list[float] = []
+        self._training = GeneratorTraining(painter, n_steps=n_steps, rates=RATES, rng=rng)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no step is left, or noise explains the distance."""
+        near = len(self._recent) == RECENT and np.mean(self._recent) <= self._explained
+        return bool(near) or self.done >= self.n_steps
+
+    def step(self) -> None:
+        """Paint, and follow the gradient of the distance."""
+        raw = self._training.draw(self._heads)
+        pixels = raw.detach().clamp(0.0, 1.0).requires_grad_()
+        found = self._features.of(pixels).view(len(self._wanted), self._each, -1)
+        distance = squared_distance(found, self._wanted).sum()
+        (gradient,) = torch.autograd.grad(distance, pixels)
+        self._training.follow(raw, array(gradient))
+        self._recent = [*self._recent, distance.item()][-RECENT:]
+        self.done += 1
+
+    def learnt(self) -> dict[str, Array]:
+        """Return the running means of the weights."""
+        return {_WEIGHT + name: weight for name, weight in self._training.weights().items()}
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of what a new fit needs to go on from here, bit for bit."""
+        own = {"done": np.array([self.done]), "recent": np.array(self._recent)}
+        return own | self._training.state()
+
+    def take(self, state: Mapping[str, Array]) -> None:
+        """Go on where ``state`` was."""
+        self._training.take(state)
+        self.done, self._recent = int(state["done"].item()), state["recent"].tolist()

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.learners.nets.tensors import array, computing, seeded
-from evenhand.typing import FloatArray, IntArray
+from evenhand.learners.nets.training_state import state_of, take_state
+from evenhand.typing import Array, FloatArray, IntArray
 
 BASE: Final = 7
 """Side from which pictures are grown, at most: 7 -> 14 -> 28."""
@@ -22,6 +23,8 @@ PULL_INSIDE: Final = 0.05
 """Weight of how far a pixel lies outside [0, 1], which no gradient of a critic sees."""
 
 CHUNK: Final = 1000  # pictures drawn at a time
+
+_MEAN: Final = "mean of "
 
 Weights = dict[str, Any]
 
@@ -188,6 +191,17 @@ class GeneratorTraining:
     def weights(self) -> dict[str, NDArray[np.float32]]:
         """Return the running means of the weights, as arrays."""
         return {name: array(weight).copy() for name, weight in self._mean.items()}
+
+    def state(self) -> dict[str, Array]:
+        """Return all that another training of the same network needs to go on from here."""
+        return state_of(self._adam, self._stream) | {
+            _MEAN + n: w for n, w in self.weights().items()
+        }
+
+    def take(self, state: Mapping[str, Array]) -> None:
+        """Go on where ``state`` was."""
+        take_state(self._adam, self._stream, state)
+        self._mean = {n: torch.as_tensor(state[_MEAN + n]).clone() for n in self._mean}
 
 
 def draw_pictures(
