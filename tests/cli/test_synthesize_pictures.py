@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evenhand.cli.console import Bars
 from evenhand.generators import load
 from evenhand.testing.generators import pictures
 
@@ -89,3 +90,71 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     before = sorted(bars.iterdir())
     assert message in refuse(*ASKED, *change)
     assert sorted(bars.iterdir()) == before
+
+
+SLOW = (*("--method", "mean-embedding", "--setting", "n_steps=9"), *("--save", "generator"))
+SLOW += ("--setting", "n_frequencies=20", "--setting", "hidden=[8]", "--noise", "exact")
+
+
+@pytest.fixture
+def halfway(bars: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a fit that was interrupted in its fifth step."""
+    with monkeypatch.context() as patch:
+
+        def interrupt(self: Bars, stage: str, done: int, total: int) -> None:
+            if (stage, done) == ("network", 5):
+                raise KeyboardInterrupt
+
+        patch.setattr(Bars, "__call__", interrupt)
+        told = run(*ASKED, *SLOW, exit_code=130)
+    assert "generator holds the fit as far as it came" in told.stderr
+    assert "--resume goes on" in told.stderr
+    assert not (bars / "made.npz").exists()
+    return bars / "generator"
+
+
+def test_an_interrupted_fit_goes_on_at_no_cost(halfway: Path, run: Run) -> None:
+    before = load(halfway)
+    assert before.left_["done"] == [5]
+    told = json.loads(run(*ASKED, *SLOW, "--resume", "--json").stdout)
+    after = load(halfway)
+    assert told["n_rows"] == 40
+    assert not any("resume()" in note for note in told["notes"])
+    assert after.left_ == {}
+    assert after.ledger_.to_dict() == before.ledger_.to_dict()
+    assert np.array_equal(after.released_.sums, before.released_.sums)
+    whole = before.resume().sample(40, random_state=0)
+    with np.load("made.npz", allow_pickle=False) as made:
+        assert np.array_equal(made["images"], whole.uint8)
+
+
+OTHERWISE = {
+    "another budget": (["--epsilon", "4"], "begun with --epsilon 8.0, now 4.0. Repeat"),
+    "another setting": (
+        ["--setting", "smooth=1"],
+        "begun with --setting smooth 0.0, now 1. Repeat",
+    ),
+    "another method": (["--method", "gaussian"], "setting"),
+    "another group": (["--sensitive", "bar"], "('bar', 'side'), now ('bar', 'side', 'bar')"),
+    "another unit": (["--unit", "person"], "unit 'record', now 'person'"),
+    "no folder": (["--save", "nowhere"], "nowhere is not a folder"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(OTHERWISE))
+def test_a_fit_that_was_begun_otherwise_is_not_resumed(
+    case: str, halfway: Path, refuse: Callable[..., str]
+) -> None:
+    change, message = OTHERWISE[case]
+    files = {file: file.read_bytes() for file in halfway.iterdir()}
+    assert message in refuse(*ASKED, *SLOW, "--resume", *change)
+    assert files == {file: file.read_bytes() for file in halfway.iterdir()}
+
+
+def test_only_an_interrupted_fit_is_resumed(
+    bars: Path, run: Run, refuse: Callable[..., str]
+) -> None:
+    assert "in the folder of --save, which is missing" in refuse(*ASKED, "--resume")
+    run(*ASKED, *SLOW)
+    words = "generator holds no fit that was interrupted"
+    assert words in refuse(*ASKED, *SLOW, "--resume", "--overwrite")

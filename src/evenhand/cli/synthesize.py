@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from evenhand.cli import options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, emit, note, plain, progress_bars, show, table
 from evenhand.cli.failures import as_bad_input, told_once
+from evenhand.cli.halfway import halfway
 from evenhand.cli.output import require_free, require_place, whole_file
 from evenhand.cli.results import NOT_COVERED
 from evenhand.cli.synthesize_options import SynthesizeOptions
@@ -89,7 +91,9 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
     for private in filter(None, (given.private, given.visits)):
         if private.exists() and any(f.exists() and f.samefile(private) for f in files.values()):
             raise FileExistsError(f"{private} is the private table. Choose another --out.")
-    if given.save is not None:
+    if given.resume:
+        halfway(data, method)  # before a file is read
+    elif given.save is not None:
         require_free(given.save)
     elif given.sign is not None:
         raise ValueError("--sign signs the folder of --save, which is missing. Name one.")
@@ -101,22 +105,28 @@ def _make(
     given: SynthesizeOptions, data: SyntheticData, files: dict[str, Path], bars: Bars
 ) -> tuple[Synthesizer, dict[str, Any], list[Any]]:
     """Learn, draw, measure and write; return the generator, a summary and what to show."""
+    from evenhand.generators.saving import autosave
     from evenhand.privacy import Budget
 
     budget = Budget(epsilon=given.epsilon, delta=given.delta)
     data.read()
     method = given.method or data.default
-    generator = data.generator(method)
-    with as_bad_input(TypeError, MemoryError), told_once():
-        data.fit(
-            generator,
-            budget=budget,
-            unit_name=given.unit_name,
-            per_unit=given.per_unit,
-            progress=bars,
-        )
-    if given.save is not None:  # what was paid for stays, whatever fails from here on
-        generator.save(given.save, sign=given.sign)
+    generator: Any = halfway(data, method) if given.resume else data.generator(method)
+    # What was paid for stays, whatever fails from here on.
+    told = bars if given.save is None else autosave(generator, given.save, progress=bars)
+    with as_bad_input(TypeError, MemoryError), told_once(), _kept_halfway(generator, given.save):
+        if given.resume:
+            generator.resume(progress=told)
+        else:
+            data.fit(
+                generator,
+                budget=budget,
+                unit_name=given.unit_name,
+                per_unit=given.per_unit,
+                progress=told,
+            )
+    if given.save is not None:
+        generator.save(given.save, sign=given.sign, overwrite=True)
     bars.begin(f"drawing {data.words}")
     drawn = data.draw(generator)
     measured = None if given.test is None else data.evaluate(generator, drawn, bars)
@@ -143,6 +153,18 @@ def _make(
         "generator": None if given.save is None else str(given.save),
     }
     return generator, summary, [] if found is None else _measured_table(data, found)
+
+
+@contextmanager
+def _kept_halfway(generator: Synthesizer, save: Path | None) -> Iterator[None]:
+    """Save an interrupted fit that can go on, and say how."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if save is not None and getattr(generator, "left_", None):
+            generator.save(save, overwrite=True)
+            note(f"{save} holds the fit as far as it came. The same command with --resume goes on.")
+        raise
 
 
 def _tell(generator: Synthesizer, summary: dict[str, Any], measured: list[Any], json: bool) -> None:

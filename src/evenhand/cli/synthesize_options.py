@@ -106,6 +106,16 @@ class SynthesizeOptions(ReadsPrivate):
         Path | None,
         typer.Option(metavar="FOLDER", help="New folder for the generator, to draw more later."),
     ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the fit in --save that the same command began and that was "
+            "interrupted: of mean-embedding and public-features for pictures, which are fitted to "
+            "what was released. Spends nothing, and PRIVATE is not learnt from.",
+            rich_help_panel=_METHOD,
+        ),
+    ] = False
     balance: Annotated[
         str,
         typer.Option(
