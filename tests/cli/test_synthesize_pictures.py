@@ -151,6 +151,16 @@ def test_a_fit_that_was_begun_otherwise_is_not_resumed(
     assert files == {file: file.read_bytes() for file in halfway.iterdir()}
 
 
+def test_a_new_fit_does_not_take_the_place_of_one_that_can_go_on(
+    halfway: Path, refuse: Callable[..., str]
+) -> None:
+    words = "generator exists and is not empty. Choose another folder with --save"
+    said = refuse(*ASKED, *SLOW)
+    assert words in said
+    assert "by --resume" in said
+    assert load(halfway).left_["done"] == [5]
+
+
 def test_only_an_interrupted_fit_is_resumed(
     bars: Path, run: Run, refuse: Callable[..., str]
 ) -> None:

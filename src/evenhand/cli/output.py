@@ -131,16 +131,16 @@ def _checked_pictures(pictures: Any) -> dict[str, Any] | None:
     return read | {"extractor": word} | more
 
 
-def require_free(out: Path) -> None:
-    """Refuse a place that is taken, before anything is spent."""
+def require_free(out: Path, option: str = "--out", or_else: str = "") -> None:
+    """Refuse a place that is taken, before anything is spent; ``option`` names it."""
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise FileExistsError(
-            f"{out} exists and is not empty. Choose another folder with --out, or remove this one "
-            f"first."
+            f"{out} exists and is not empty. Choose another folder with {option}, or remove this "
+            f"one first{or_else}."
         )
     nearest = next(folder for folder in out.absolute().parents if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise PermissionError(f"{nearest} cannot be written. Choose another folder with --out.")
+        raise PermissionError(f"{nearest} cannot be written. Choose another folder with {option}.")
 
 
 def require_free_or_demo(out: Path) -> None:

@@ -94,7 +94,7 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
     if given.resume:
         halfway(data, method)  # before a file is read
     elif given.save is not None:
-        require_free(given.save)
+        require_free(given.save, "--save", ", or go on with a fit that was interrupted by --resume")
     elif given.sign is not None:
         raise ValueError("--sign signs the folder of --save, which is missing. Name one.")
     options.private_key(given.sign)  # before anything is spent
