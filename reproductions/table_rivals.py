@@ -30,8 +30,8 @@ ours after it; at epsilon 10 all ran again when single numbers were named, in wh
 read the columns too. Three fits of ours gain or lose .002 by their noise: ``table_budgets.py`` has
 .915 by the same code.
 
-Credit came last: AIM takes a quarter of an hour there at epsilon 1, and half an hour at 10, so it
-has two seeds and one, and one difference has no verdict.
+Credit came last, by parts, whose rows name their commit: AIM takes a quarter of an hour there at
+epsilon 1, and half an hour at 10.
 
 How many iterations a fit of AIM has was chosen on a split of Adult that is none of these (seed
 100), by its time alone. "no" rows stay.
