@@ -26,7 +26,7 @@ def halfway(data: SyntheticData, method: str) -> Synthesizer:
             "--resume goes on with the fit in the folder of --save, which is missing. Name it."
         )
     found = load(given.save)
-    if not getattr(found, "left_", None):
+    if not found.unfinished_:
         raise ValueError(
             f"{given.save} holds no fit that was interrupted: there is nothing to resume. Draw "
             f"from it with evenhand.generators.load, or leave out --resume and name a new folder."

@@ -161,7 +161,7 @@ def _kept_halfway(generator: Synthesizer, save: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if save is not None and getattr(generator, "left_", None):
+        if save is not None and generator.unfinished_:
             generator.save(save, overwrite=True)
             note(f"{save} holds the fit as far as it came. The same command with --resume goes on.")
         raise

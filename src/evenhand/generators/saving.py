@@ -113,7 +113,7 @@ def autosave(
         nonlocal last
         if progress is not None:
             progress(stage, done, total)
-        if hasattr(generator, "guarantee_") and time.monotonic() >= last + wait:
+        if generator.is_fitted_ and time.monotonic() >= last + wait:
             generator.save(folder, overwrite=True)
             last = time.monotonic()
 

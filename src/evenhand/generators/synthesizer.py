@@ -442,8 +442,18 @@ class Synthesizer(ABC):
                 )
         return request
 
+    @property
+    def is_fitted_(self) -> bool:
+        """Whether it has a claim, and may be saved."""
+        return hasattr(self, "guarantee_")
+
+    @property
+    def unfinished_(self) -> bool:
+        """Whether its fit was interrupted and can go on, see ``EmbeddedImages.resume``."""
+        return False
+
     def _require_fitted(self) -> None:
-        if not hasattr(self, "guarantee_"):
+        if not self.is_fitted_:
             raise ValueError(f"This {type(self).__name__} is not fitted. Call fit first.")
 
     def __repr__(self) -> str:

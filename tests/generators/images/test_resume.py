@@ -222,7 +222,7 @@ def test_a_generator_is_saved_from_its_release_on_and_at_intervals(
             seen.append(int(load(own).left_["done"][0]) if own.exists() else 0)
         else:
             assert not own.exists()
-            assert not hasattr(made, "guarantee_")  # nor that of a fit before
+            assert not made.is_fitted_  # nor that of a fit before
 
     def fit() -> None:
         seen.clear()

@@ -126,6 +126,11 @@ class EmbeddedImages(TorchSynthesizer, MirroredImages):
     ) -> FloatPixels:
         """Draw with what a fit learnt, as ``_draw``."""
 
+    @property
+    def unfinished_(self) -> bool:
+        """Whether its fit was interrupted and can go on."""
+        return self.is_fitted_ and bool(self.left_)
+
     def resume(self, *, progress: Progress | None = None) -> Self:
         """Go on with a fit that was interrupted, as if it had not been.
 
@@ -149,7 +154,7 @@ class EmbeddedImages(TorchSynthesizer, MirroredImages):
         >>> made = load("faces").resume()  # doctest: +SKIP
         """
         self._require_released()
-        if not self.left_:
+        if not self.unfinished_:
             raise ValueError(
                 "The fit has ended: there is nothing left to resume. refit(n_steps=...) begins "
                 "again with other settings, at no cost."

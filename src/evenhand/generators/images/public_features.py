@@ -96,7 +96,7 @@ class PublicFeatureImages(EmbeddedImages):
         del rng  # nothing is drawn
         features = EfficientNetMaps.load(self.codec_.size, self.blocks)
         record = str(ExtractorRecord.of(features))
-        if hasattr(self, "guarantee_") and record not in self.guarantee_.public:
+        if self.is_fitted_ and record not in self.guarantee_.public:
             raise ValueError(
                 f"What was released are maps of another network than the one that is installed, "
                 f"{record}. Install the version that the claim names."
