@@ -201,7 +201,10 @@ made.fit(
 
 
 def test_what_was_paid_for_outlives_the_process(tmp_path: Path) -> None:
-    ran = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "own"], check=False)
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}  # sums go by them, in last bits
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path / "own"], check=False, env=os.environ | threads
+    )
     assert ran.returncode == 7
     assert [entry.name for entry in tmp_path.iterdir()] == ["own"]
     made = load(tmp_path / "own")
