@@ -96,6 +96,11 @@ class Payload(ABC):
         """What the claim takes as public."""
 
     @property
+    def public_codec(self) -> Any:
+        """What the records look like, where that is public; None where it is released."""
+        return None
+
+    @property
     def delta_aside(self) -> tuple[float, str]:
         """Share of delta that ``encode`` uses beside the ledger, and for what; 0 for none."""
         return 0.0, ""

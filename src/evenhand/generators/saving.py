@@ -91,7 +91,8 @@ def autosave(
     generator : Synthesizer
         Whose ``fit``, ``refit`` or ``resume`` is given the result.
     path : path
-        A new folder, or one that holds a generator.
+        A new folder; or, of a generator that is fitted already, one that holds a generator, which
+        it replaces.
     every : float
         Seconds between two saves, at least 0.
     progress : callable, optional
@@ -107,7 +108,8 @@ def autosave(
     >>> made.fit(images, y, budget=budget, progress=autosave(made, "faces"))  # doctest: +SKIP
     """
     folder, wait, last = Path(path), _checks.non_negative("every", every), -math.inf
-    require_replaceable(folder, KIND)
+    # A new fit is not to take the place of what was paid for.
+    require_replaceable(folder, KIND if generator.is_fitted_ else None)
 
     def told(stage: str, done: int, total: int) -> None:
         nonlocal last

@@ -323,19 +323,33 @@ class Synthesizer(ABC):
     ) -> None:
         """Check, learn, and make the claim; what ``budget`` has of delta beside is the payload's.
 
-        All that can be known to be wrong is refused before the first draw.
+        All that can be known to be wrong is refused before the first draw. What was fitted before
+        stays until then, whole, and is gone afterwards.
         """
         progress = progress or (lambda stage, done, total: None)
         rng = as_generator(self.random_state)
-        vars(self).pop("guarantee_", None)  # what was fitted before is none of this fit's
+        before, inner = dict(vars(self)), None
+        vars(self).pop("guarantee_", None)
+        if payload.public_codec is not None:
+            self.codec_ = payload.public_codec
+            self.conditions_ = self.codec_.conditions
         share, purpose = payload.delta_aside
         delta = budget.delta * share
-        with self._plan(payload, ledger, delta).set_aside() as plan:
-            progress("records", 0, 1)
-            found = payload.encode(plan, delta)  # the first draw: from here on all stays charged
-            self.codec_, self.conditions_ = found.codec, found.codec.conditions
-            progress("records", 1, 1)
-            self._learn(found.data, plan, rng, progress)
+        try:
+            with self._plan(payload, ledger, delta).set_aside() as plan:
+                inner = plan.ledger
+                progress("records", 0, 1)
+                found = payload.encode(
+                    plan, delta
+                )  # the first draw: from here on all stays charged
+                self.codec_, self.conditions_ = found.codec, found.codec.conditions
+                progress("records", 1, 1)
+                self._learn(found.data, plan, rng, progress)
+        except BaseException:
+            if inner is None or not inner.entries:
+                vars(self).clear()
+                vars(self).update(before)
+            raise
         ledger = plan.account
         claim = self._claim(budget, ledger, payload.public)
         if share:

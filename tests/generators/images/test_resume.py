@@ -18,7 +18,8 @@ from evenhand.generators.images.embedded import STAGE
 from evenhand.generators.images.public_features import PublicFeatureImages
 from evenhand.generators.saving import autosave
 from evenhand.learners.nets.training_state import state_of, take_state
-from evenhand.privacy import Budget, SeededNoise
+from evenhand.privacy import Budget, BudgetExceeded, SeededNoise
+from evenhand.privacy.ledger_store import MemoryStore, Store
 from evenhand.testing.generators import pictures
 
 pytestmark = [
@@ -49,12 +50,19 @@ def stop_after(step: int, stage: str, done: int, total: int) -> None:
         raise Interrupted
 
 
-def fitted(kind: str, *, stop: int | None = None, budget: Budget = BUDGET, **settings: Any) -> Any:
+def fitted(
+    kind: str,
+    *,
+    stop: int | None = None,
+    budget: Budget = BUDGET,
+    store: Store | None = None,
+    **settings: Any,
+) -> Any:
     images, y, side = pictures(200)
     made = NEW[kind](**settings, noise=SeededNoise(7))
     told = None if stop is None else partial(stop_after, stop)
     try:
-        made.fit(images, y, sensitive_features=side, budget=budget, progress=told)
+        made.fit(images, y, sensitive_features=side, budget=budget, store=store, progress=told)
     except Interrupted:
         assert stop is not None
     return made
@@ -134,7 +142,7 @@ def test_a_setting_that_cannot_be_fitted_again_changes_nothing(
 def test_a_fit_that_ended_or_began_otherwise_is_not_resumed(tmp_path: Path) -> None:
     made = fitted("random", stop=2)
     made.n_steps = 30
-    words = r"begun with n_steps=12, and has n_steps=30 now.*refit\(n_steps=30\)"
+    words = r"begun with n_steps=12, and has n_steps=30 now.*refit\(\), at no cost"
     with pytest.raises(ValueError, match=words):
         made.resume()
     made.n_steps = 12
@@ -181,7 +189,8 @@ KILLED: Final = """
 import os, sys, warnings
 from evenhand.generators.saving import autosave
 from evenhand.generators.images import MeanEmbeddingImages
-from evenhand.privacy import Budget, SeededNoise
+from evenhand.privacy import Budget, BudgetExceeded, SeededNoise
+from evenhand.privacy.ledger_store import MemoryStore, Store
 from evenhand.testing.generators import pictures
 
 def die(stage, done, total):
@@ -275,14 +284,52 @@ def test_only_a_generator_makes_room_for_a_generator(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "own", "thesis"]
 
 
-def test_a_fit_that_fails_leaves_no_claim_of_the_one_before() -> None:
-    made = fitted("random")
-    images, y, _ = pictures(200)
+@pytest.mark.parametrize("stage", ["records", "features"])
+def test_what_was_fitted_before_is_whole_until_something_is_released(stage: str) -> None:
+    made, images, y = fitted("random"), *pictures(200, 1)[:2]
+    before = dict(vars(made))
 
-    def fail(stage: str, done: int, total: int) -> None:
-        raise Interrupted
+    def fail(at: str, done: int, total: int) -> None:
+        if (at, done) == (stage, total if stage == "features" else 0):
+            raise Interrupted
 
     with pytest.raises(Interrupted):
         made.fit(images, y, budget=BUDGET, progress=fail)
-    with pytest.raises(ValueError, match="not fitted"):
+    if stage == "records":
+        assert vars(made) == before
         made.sample(3)
+    else:
+        with pytest.raises(ValueError, match="not fitted"):
+            made.sample(3)
+
+
+def test_a_second_fit_that_is_refused_leaves_the_first_whole() -> None:
+    made, store = fitted("random"), MemoryStore()
+    images, y, _ = pictures(200, 1)
+    drawn, before = made.sample(5, random_state=0), dict(vars(made))
+    fitted("random", store=store)
+    with pytest.raises(BudgetExceeded):
+        made.fit(images, y, budget=BUDGET, store=store)
+    assert vars(made) == before
+    assert np.array_equal(made.sample(5, random_state=0).images, drawn.images)
+    made.n_steps = 0
+    with pytest.raises(ValueError, match="n_steps must be at least 1"):
+        made.fit(images, y, budget=BUDGET)
+    assert vars(made) == before | {"n_steps": 0}
+
+
+def test_what_decided_the_release_is_not_changed_by_hand() -> None:
+    made = fitted("random", stop=2)
+    made.mirrored = True
+    with pytest.raises(ValueError, match=r"begun with mirrored=False.*fit\(\) again, which has"):
+        made.refit(n_steps=3)
+    assert made.n_steps == 12
+
+
+def test_a_new_fit_does_not_take_the_place_of_one_that_was_paid_for(tmp_path: Path) -> None:
+    first = fitted("random")
+    first.save(tmp_path / "own")
+    with pytest.raises(FileExistsError, match="exists and is not empty"):
+        autosave(NEW["random"](), tmp_path / "own")
+    first.refit(n_steps=3, progress=autosave(first, tmp_path / "own"))
+    assert load(tmp_path / "own").n_steps == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Protocol, Self
@@ -159,15 +159,8 @@ class EmbeddedImages(TorchSynthesizer, MirroredImages):
                 "The fit has ended: there is nothing left to resume. refit(n_steps=...) begins "
                 "again with other settings, at no cost."
             )
-        own = self.settings()
-        if other := [name for name, value in self._begun.items() if own[name] != value]:
-            was = ", ".join(f"{name}={self._begun[name]!r}" for name in other)
-            now = ", ".join(f"{name}={own[name]!r}" for name in other)
-            raise ValueError(
-                f"The fit was begun with {was}, and has {now} now. Give it back what it had, or "
-                f"begin again with refit({now}), at no cost."
-            )
-        self._fit_on(progress)
+        self._refuse_other(self._begun, "begin again with refit(), at no cost")
+        self._fit_on(self._features(self._rng(0)), progress)
         return self
 
     def refit(self, *, progress: Progress | None = None, **settings: Any) -> Self:
@@ -197,12 +190,26 @@ class EmbeddedImages(TorchSynthesizer, MirroredImages):
                     f"{did_you_mean(name, self.of_fit)} All else decides what is released, or is "
                     f"nothing of this method: that needs another fit() and its budget."
                 )
+        own = [name for name in self._begun if name not in self.of_fit]
+        self._refuse_other(own, "fit() again, which has a cost: they decide what is released")
         replace(self, **settings)._check_settings()
+        features = self._features(self._rng(0))
         for name, value in settings.items():
             setattr(self, name, value)
         self.left_ = {}
-        self._fit_on(progress)
+        self._fit_on(features, progress)
         return self
+
+    def _refuse_other(self, names: Iterable[str], or_else: str) -> None:
+        """Refuse settings that were changed since the fit began."""
+        own = self.settings()
+        if other := [name for name in names if own[name] != self._begun[name]]:
+            was = ", ".join(f"{name}={self._begun[name]!r}" for name in other)
+            now = ", ".join(f"{name}={own[name]!r}" for name in other)
+            raise ValueError(
+                f"The fit was begun with {was}, and has {now} now. Give it back what it had, or "
+                f"{or_else}."
+            )
 
     def _require_released(self) -> None:
         self._require_fitted()
@@ -240,16 +247,16 @@ class EmbeddedImages(TorchSynthesizer, MirroredImages):
         self.misfit_, self.left_ = float("nan"), {}
 
     def _finish(self, progress: Progress) -> None:
-        self._fit_on(progress)
+        self._fit_on(self._features(self._rng(0)), progress)
 
     def _rng(self, i: int) -> np.random.Generator:
         """Return what draws the features, 0, or the fit, 1: the same one each time."""
         return np.random.default_rng(self.seeds_[i])
 
-    def _fit_on(self, progress: Progress | None) -> None:
+    def _fit_on(self, features: PictureFeatures, progress: Progress | None) -> None:
         """Take all steps from ``left_`` or from the start, and judge what came of them."""
         assert self.released_ is not None
-        said, features = self._remarks(), self._features(self._rng(0))
+        said = self._remarks()
         seen = np.setdiff1d(np.arange(self.conditions_.n), self._unseen()).astype(np.int64)
         seen = seen if len(seen) else np.arange(self.conditions_.n)
         # On all threads, for its products are large.

@@ -49,6 +49,11 @@ class PrivateImages(Payload):
             *((self.reference.public,) if self.reference else ()),
         )
 
+    @property
+    def public_codec(self) -> ImageCodec:
+        """What the pictures look like."""
+        return self.codec
+
     def encode(self, plan: BudgetPlan, delta: float) -> Encoding:
         """Return the pictures as they were read."""
         notes = (self.reference.note,) if self.reference else ()
@@ -146,7 +151,6 @@ class ImageSynthesizer(Synthesizer):
             per_unit=per_unit,
             conditioned=conditioned,
         )
-        self.codec_, self.conditions_ = codec, codec.conditions
         return self._fit(
             PrivateImages(codec=codec, known=data, reference=reference),
             budget=budget,

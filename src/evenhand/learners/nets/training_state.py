@@ -57,9 +57,9 @@ def take_state(adam: Any, stream: Any, arrays: Mapping[str, Array]) -> None:
             }
             steps = torch.tensor(float(arrays[f"{_STEPS} {i}"].item()), device="cpu")
             adam.state[weight][_STEPS] = steps
+        group["lr"] = float(arrays["rate"].item())
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(
             f"The state of this training is of another network or of another device: {error}. Go "
             f"on with the settings and the device that it was begun with."
         ) from None
-    group["lr"] = float(arrays["rate"].item())
