@@ -170,14 +170,19 @@ def chosen_on(table: str, seed: int) -> Iterator[dict[str, Any]]:
             yield about | {"epsilon": epsilon, "way": way, "error": fitted(model)}
 
 
-def judged_on(table: str, n_rows: int | None, seed: int) -> Iterator[dict[str, Any]]:
-    """Train by the default and by 1,500 steps, and measure on the test rows."""
+def kept_aside(table: str, n_rows: int | None, seed: int) -> Any:
+    """Return a split of a table of which no choice read a row, or of so many of its rows."""
     data = ASIDE[table]()
     if n_rows is not None:
         rows = np.random.default_rng(0).permutation(len(data.y))[:n_rows]
         some = {k: getattr(data, k).iloc[rows].reset_index(drop=True) for k in ("X", "y", "groups")}
         data = replace(data, **some)
-    split = data.split(public=0.2, test=0.25, random_state=seed)
+    return data.split(public=0.2, test=0.25, random_state=seed)
+
+
+def judged_on(table: str, n_rows: int | None, seed: int) -> Iterator[dict[str, Any]]:
+    """Train by the default and by 1,500 steps, and measure on the test rows."""
+    split = kept_aside(table, n_rows, seed)
     for epsilon, way in product(EPSILONS, ("default", OLD)):
         model = DPSGDClassifier(
             Budget(epsilon=epsilon, delta=1e-5),

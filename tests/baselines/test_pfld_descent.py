@@ -13,7 +13,6 @@ from runs import falls_short
 from scipy.stats import norm
 
 from evenhand.baselines.pfld_descent import PFLD, TABLE_SENSITIVITY, PFLDState
-from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import audit_epsilon_lower_bound
 from evenhand.privacy.gaussian import epsilon_from_mu
 
@@ -328,22 +327,6 @@ def test_the_rate_of_errors_can_be_what_is_compared() -> None:
     held, _ = run(0.0, wrong=True)
     assert free > 0.1
     assert held < 0.5 * free
-
-
-def test_a_layer_outside_the_frame_computes_the_same_and_the_frame_reads_no_label() -> None:
-    X, _, _ = unequal()
-    X = X @ np.random.default_rng(1).normal(size=(4, 4)) + 3.0
-    whitening = Whitening.of(X, damping=0.01)
-    inside = whitening.rows(X)
-    rng = np.random.default_rng(2)
-    weights, bias = rng.normal(size=(4, 2)), rng.normal(size=2)
-    outside, moved = whitening.layer(weights, bias)
-    np.testing.assert_allclose(inside @ weights + bias, X @ outside + moved, atol=1e-9)
-    spread = np.cov(inside.T, bias=True)
-    np.testing.assert_allclose(spread - np.diag(np.diag(spread)), 0.0, atol=1e-9)
-    assert (np.diag(spread) <= 1.0).all()
-    doubled = Whitening.of(np.hstack([X, X]), damping=0.01)  # a direction that no row has
-    assert np.abs(doubled.rows(np.hstack([X, X]))).max() < 10
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from evenhand.estimators.dpsgd import AimMissed
 from evenhand.estimators.plan import default_steps, network_steps
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.learners.nets.architectures import Dense
+from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
 
 
@@ -56,16 +57,69 @@ def test_the_noise_is_charged_before_it_is_drawn(parts: Any, draws: Any) -> None
 
 def test_the_noise_in_the_model_is_that_of_its_mechanism(parts: Any, loose: Any) -> None:
     # One step from zero: the weights are -rate * (sum + noise) / batch. The noise is drawn first
-    # from the seed, so it can be taken away, and what is left has norm <= C per record.
+    # from the seed, so it can be taken away, and what is left has norm <= C per record. Whitened
+    # rows are (x - center) @ matrix, so weights w of them are matrix @ w of the rows themselves.
     loose |= {"n_steps": 1, "batch_size": 600, "learning_rate": 1.0}
-    model = fit(parts, DPSGDClassifier(**loose))
-    weights = np.append(model.student_.coef_[0], model.student_.intercept_)
-    noise = SeededNoise(1).gaussian(model.mechanism_.noise_multiplier, (1, len(weights)))[0]
-    left = -weights * 600 - noise
-    X = np.column_stack([model.encoder_.transform(parts.X), np.ones(600)])
-    gradient = (0.5 - (parts.y == "yes").to_numpy())[:, None] * X
-    gradient *= np.minimum(1, 1 / np.linalg.norm(gradient, axis=1))[:, None]
-    np.testing.assert_allclose(left, gradient.sum(axis=0), atol=1e-8)
+    for whiten in (False, True):
+        model = fit(parts, DPSGDClassifier(**loose, whiten=whiten))
+        rows = model.encoder_.transform(parts.X)
+        center, matrix = np.zeros(rows.shape[1]), np.eye(rows.shape[1])
+        if whiten:
+            white = Whitening.halfway(model.encoder_.transform(parts.X_public))
+            center, matrix = white.center, white.matrix
+        weights = np.linalg.solve(matrix, model.student_.coef_[0])
+        bias = model.student_.intercept_ + center @ model.student_.coef_[0]
+        found = np.append(weights, bias)
+        noise = SeededNoise(1).gaussian(model.mechanism_.noise_multiplier, (1, len(found)))[0]
+        left = -found * 600 - noise
+        X = np.column_stack([(rows - center) @ matrix, np.ones(600)])
+        gradient = (0.5 - (parts.y == "yes").to_numpy())[:, None] * X
+        gradient *= np.minimum(1, 1 / np.linalg.norm(gradient, axis=1))[:, None]
+        np.testing.assert_allclose(left, gradient.sum(axis=0), atol=1e-7)
+
+
+def test_public_rows_alone_whiten_and_choices_say_so(parts: Any, loose: Any) -> None:
+    plain, white = (fit(parts, DPSGDClassifier(**loose, whiten=w)) for w in (False, True))
+    assert not any("whitened" in why for why in plain.choices_)
+    assert "whitened by the covariance of the 300 public" in white.choices_[-1]
+    assert not np.allclose(white.student_.coef_, plain.student_.coef_)
+    # The privacy cost is that of the same steps.
+    assert white.mechanism_ == plain.mechanism_
+    bounded = Schema(columns=(ColumnSchema(name="x", kind="numeric", bounds=(0.0, 1.0)),))
+    few = pd.DataFrame({"x": np.linspace(0, 1, 40)})
+    alone = DPSGDClassifier(**loose, degree=0, schema=bounded).fit(few, np.arange(40) % 2)
+    assert alone.choices_ == ()  # no public row, nothing to whiten by
+    with pytest.raises((TypeError, ValueError), match="whiten"):
+        fit(parts, DPSGDClassifier(**loose, whiten="yes"))
+
+
+def test_whitened_rows_leave_more_room_below_the_clip_for_what_few_columns_say(loose: Any) -> None:
+    # Twenty copies of one column that says nothing, and one that decides. Rows of squared length
+    # 21 give the latter 1 of it; whitened by its mean variance of 1, the former has 20/21 in the
+    # place of 20 and the latter 1/2, scaled back to 21 in all: 7.2. So per step, at the same clip,
+    # it moves sqrt(7.2) times further in whitened rows, and by that times sqrt(7.2) in its own.
+    rng = np.random.default_rng(0)
+    twin, decides = rng.normal(size=(2, 3_000))
+    X = np.column_stack([*[twin] * 20, decides])
+    loose |= {"n_steps": 1, "batch_size": 2_000, "learning_rate": 1.0, "degree": 0}
+    plain, white = (
+        DPSGDClassifier(**loose, whiten=whiten)
+        .fit(X[:2_000], (decides[:2_000] > 0).astype(int), X_public=X[2_000:])
+        .student_.coef_[0, -1]
+        for whiten in (False, True)
+    )
+    assert white > 3 * plain > 0
+
+
+def test_a_refused_fit_leaves_the_first_model_whole(parts: Any, loose: Any) -> None:
+    fair = DPSGDClassifier(**loose, fairness=DemographicParity(margin=0.1))
+    model = fit(parts, fair, sensitive_features=parts.groups)
+    before, said, fitted = model.predict(parts.X), str(model.guarantee_), set(vars(model))
+    scaled = {"X_public": parts.X_public.assign(new=1.0)}
+    with pytest.raises(ValueError, match="sensitive_features is missing"):
+        model.fit(parts.X.assign(new=1.0), parts.y.map({"yes": "a", "no": "b"}), **scaled)
+    assert np.array_equal(model.predict(parts.X), before)
+    assert (str(model.guarantee_), set(vars(model))) == (said, fitted)
 
 
 def test_it_says_when_the_aim_was_missed_by_what_its_steps_released(
@@ -245,7 +299,7 @@ def test_every_private_row_keeps_its_own_group_where_rows_are_set_aside(
         return trained(self, network, X, y, **given)
 
     monkeypatch.setattr(DPSGD, "fit", watched)
-    model = DPSGDClassifier(**loose, penalty=0.5, public_fraction=0.25)
+    model = DPSGDClassifier(**loose, penalty=0.5, public_fraction=0.25, whiten=False)
     model.fit(X, rng.integers(0, 2, 400), sensitive_features=group)
     assert 200 < len(seen["groups"]) < 380  # rows are set aside one by one
     assert np.array_equal(seen["X"][:, 0] > 0, seen["groups"] == 1)
@@ -301,13 +355,13 @@ def test_steps_follow_public_numbers_alone_and_choices_say_so(parts: Any) -> Non
     d = model.encoder_.n_features_out_
     steps, part = default_steps(600, d, budget.mu)
     assert model.mechanism_.n_steps == steps < 1500
-    _, why = model.choices_
+    _, _, why = model.choices_
     assert why.startswith(f"{steps} steps at rate {8 * part:.3g}: n mu / sqrt(d) for n = 600")
     told = fit(parts, DPSGDClassifier(budget, n_records=20, noise=SeededNoise(0)))
     d = told.encoder_.n_features_out_  # without curves, for so few
     steps, part = default_steps(20, d, budget.mu)
     assert told.mechanism_.n_steps == steps
-    (why,) = told.choices_
+    _, why = told.choices_
     assert why.startswith(f"{steps} steps at rate {4 * part:.3g}: n mu / sqrt(d) for n = 20")
 
 
@@ -315,7 +369,8 @@ def test_steps_that_are_named_are_kept_and_those_of_a_network_follow_public_numb
     parts: Any,
 ) -> None:
     budget = Budget(epsilon=3.0, delta=1e-6)
-    named = fit(parts, DPSGDClassifier(budget, n_steps=7, degree=0, noise=SeededNoise(0)))
+    settings: dict[str, Any] = {"n_steps": 7, "degree": 0, "whiten": False}
+    named = fit(parts, DPSGDClassifier(budget, **settings, noise=SeededNoise(0)))
     assert (named.mechanism_.n_steps, named.choices_) == (7, ())
     network = DPSGDClassifier(budget, hidden=(2,), degree=0, batch_size=8, noise=SeededNoise(0))
     steps, rate = network_steps(600, budget.mu, 1.0)

@@ -205,8 +205,15 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         )
         given.require(self.TAKES, type(self).__name__)
         self._refuse_confidence()
-        self._learn(given)
-        self._fitted = self._describe()
+        known: dict[str, Any] = self.__dict__
+        before = known.copy()
+        try:
+            self._learn(given)
+            self._fitted = self._describe()
+        except BaseException:  # half of a fit is no model: what was fitted before stays whole
+            known.clear()
+            known.update(before)
+            raise
         return self
 
     def _learn(self, given: FitArguments) -> None:

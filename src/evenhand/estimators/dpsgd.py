@@ -41,6 +41,7 @@ from evenhand.fairness.groups import GroupCodes
 from evenhand.fairness.notions import parity_gaps
 from evenhand.learners import DPSGD, GroupPull
 from evenhand.learners.gradients import TINY
+from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import Budget, SubsampledGaussian
 from evenhand.students.score_counts import NO_COUNTS
 from evenhand.typing import FloatArray
@@ -55,6 +56,9 @@ FARTHEST: Final = 3.0
 
 RATE_OF_CURVES: Final = 2.0
 """Times the usual rate, for features of half their size."""
+
+MOST_WHITENED: Final = 2_000
+"""Columns that are whitened at the most: the work grows with their cube."""
 
 STEPS: Final = "DP-SGD, all steps"
 WITH_COUNTS: Final = "DP-SGD, all steps, and scores by group, counted"
@@ -136,6 +140,11 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         Of the curves that stand beside each number, so that a linear model can bend; see
         :class:`PublicEncoder`. Default: 3, or 0 (none) where ``n mu / sqrt(d)`` is below 80, for n
         records, d columns and the budget's mu; 0 with ``architecture``. ``choices_`` says which.
+    whiten : bool
+        Whether a logistic regression descends on rows whose columns are uncorrelated and about
+        equally spread among the *public* rows, and is then written for rows as they are: the same
+        model, found in fewer steps. Costs nothing. Without public rows, with more than 2,000
+        columns and in other networks it does nothing; ``choices_`` says whether it did.
     architecture : str, Architecture or torch.nn.Module, optional
         Another network, in PyTorch (extra ``torch``): ``SmallResNet()`` or another of
         ``evenhand.learners.nets.architectures``, its name, or a module of yours that ends with one
@@ -198,7 +207,8 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     References
     ----------
     Abadi et al. 2016 (DP-SGD); Koskela, Jaelkoe and Honkela 2020 (accounting); Cotter et al. 2019
-    (multipliers). The derivation stands in ``evenhand.learners.dpsgd``.
+    (multipliers); Li, Zaheer, Reddi and Smith 2022 (gradients scaled by what public rows tell). The
+    derivation stands in ``evenhand.learners.dpsgd``.
 
     Examples
     --------
@@ -216,6 +226,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     penalty: float | None = None
     n_steps: int | None = None
     degree: int | None = None
+    whiten: bool = True
     score_counts: bool = False
 
     NUMBERS: ClassVar[tuple[str, ...]] = ("score_counts_", "score_noise_")
@@ -224,6 +235,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         budget = self._checked_steps(given.ledger)
         if self.degree is not None:
             _checks.at_least("degree", self.degree, 0)
+        _checks.flag("whiten", self.whiten)
         learner = self._learner()
         rng = as_generator(self.random_state)
         read = read_encoded(self, given, rng, coins=self._float_noise())
@@ -241,7 +253,8 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         held_out = None if notion is None else self._held_out(notion, given, data)
         groups = self._groups(given.sensitive_features, data, learner)
         learner, n_steps, why = self._scheduled(learner, budget, data, X_encoded.shape)
-        self.choices_ = (*curved, *why)
+        whitening, whitened = self._whitening(encoder, data)
+        self.choices_ = (*curved, *whitened, *why)
         beside = COUNTS_SHARE * budget.mu_squared if self.score_counts else 0.0
         mechanism = self._sampled(budget, data, n_steps, beside)
         noise = self._float_noise()
@@ -252,14 +265,17 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         with run.reserve({mechanism: 1}, purpose=WITH_COUNTS if beside else STEPS) as grant:
             trained = learner.fit(
                 network,
-                X_encoded,
+                X_encoded if whitening is None else whitening.rows(X_encoded),
                 data.y_private,
                 noise=grant.draw_by_step(mechanism, learner.n_released(network, n_groups)),
                 groups=None if pulled is None else pulled.codes,
                 n_groups=n_groups,
                 **self._steps(mechanism, data, noise, given),
             )
-            self.student_ = self._student(trained.network, data.n_classes)
+            found = trained.network
+            if whitening is not None:
+                found = (whitening.layer(*found[0]),)
+            self.student_ = self._student(found, data.n_classes)
             self.score_counts_, self.score_noise_ = NO_COUNTS, 0.0
             if groups is not None and beside:
                 self.score_counts_, self.score_noise_ = release_counts(
@@ -424,6 +440,21 @@ class DPSGDClassifier(NoisyNetworkClassifier):
                 f"or more"
             )
         return curves.fit(read.data.X_public if read.data.n_public else None), (f"{why}.",)
+
+    def _whitening(
+        self, encoder: PublicEncoder | PixelEncoder, data: FitInputs
+    ) -> tuple[Whitening | None, tuple[str, ...]]:
+        """Return how a logistic regression reads rows while it descends, and why."""
+        linear = not self.hidden and self.architecture is None
+        if not (self.whiten and linear and data.n_public) or isinstance(encoder, PixelEncoder):
+            return None, ()
+        if encoder.n_features_out_ > MOST_WHITENED:
+            return None, ()
+        why = (
+            f"The descent reads rows that are whitened by the covariance of the {data.n_public:,} "
+            f"public ones, halfway."
+        )
+        return Whitening.halfway(encoder.transform(data.X_public)), (why,)
 
     def _learner(self) -> DPSGD:
         if (notion := self._on_new_rows) is not None:

@@ -5,7 +5,7 @@ They change how soon a minimum is found, and not where it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -51,6 +51,21 @@ class Whitening:
         values, directions = np.linalg.eigh(apart.T @ apart / len(X))
         spread = np.sqrt(np.maximum(values, 0.0) + damping)
         return cls(center=center, matrix=directions / np.maximum(spread, 1e-9))
+
+    @classmethod
+    def halfway(cls, X: FloatArray) -> Self:
+        """Return the whitening of rows (n, d) that are public, damped by their mean variance.
+
+        A direction of usual variance is halfway between being whitened and being left alone. Rows
+        are as far from their mean as they were, in the mean of squares; if all are alike, the
+        center alone is taken off.
+        """
+        variance = float(X.var(axis=0).mean())
+        if variance == 0.0:
+            return cls(center=X.mean(axis=0), matrix=np.eye(X.shape[1]))
+        white = cls.of(X, damping=variance)
+        length = float(white.rows(X).var(axis=0).mean())
+        return replace(white, matrix=white.matrix * np.sqrt(variance / length))
 
     def rows(self, X: FloatArray, *, out: FloatArray | None = None) -> FloatArray:
         """Return whitened rows (n, d), written to ``out`` if given."""
