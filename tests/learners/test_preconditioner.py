@@ -31,13 +31,13 @@ def test_a_layer_outside_the_frame_computes_the_same_and_columns_inside_are_unco
 
 
 @given(st.integers(2, 40), st.integers(1, 8), st.integers(0, 2**32 - 1))
-def test_halfway_every_variance_v_becomes_v_over_v_and_their_mean_at_the_same_length(
+def test_halfway_a_variance_v_becomes_v_over_v_and_the_usual_one_at_the_same_length(
     n: int, d: int, seed: int
 ) -> None:
     X = mixed(n, d, seed)
     inside = Whitening.halfway(X).rows(X)
     before = np.linalg.eigvalsh(np.atleast_2d(np.cov(X.T, bias=True)))
-    expected = before / (before + before.mean())
+    expected = before / (before + (before**2).sum() / before.sum())
     expected *= before.sum() / expected.sum()
     found = np.linalg.eigvalsh(np.atleast_2d(np.cov(inside.T, bias=True)))
     np.testing.assert_allclose(found, expected, atol=1e-7 * before.sum())

@@ -54,18 +54,20 @@ class Whitening:
 
     @classmethod
     def halfway(cls, X: FloatArray) -> Self:
-        """Return the whitening of rows (n, d) that are public, damped by their mean variance.
+        """Return the whitening of rows (n, d) that are public, damped by their usual variance.
 
-        A direction of usual variance is halfway between being whitened and being left alone. Rows
-        are as far from their mean as they were, in the mean of squares; if all are alike, the
-        center alone is taken off.
+        That is ``sum v^2 / sum v`` over the variances v of the directions: the mean of v by how
+        much of the rows lies there, which many rare columns do not lower. A direction of it is
+        halfway between being whitened and being left alone. Rows are as far from their mean as they
+        were, in the mean of squares; if all are alike, the center alone is taken off.
         """
-        variance = float(X.var(axis=0).mean())
-        if variance == 0.0:
-            return cls(center=X.mean(axis=0), matrix=np.eye(X.shape[1]))
-        white = cls.of(X, damping=variance)
-        length = float(white.rows(X).var(axis=0).mean())
-        return replace(white, matrix=white.matrix * np.sqrt(variance / length))
+        center, apart = X.mean(axis=0), X - X.mean(axis=0)
+        spread = apart.T @ apart / len(X)
+        if not spread.any():
+            return cls(center=center, matrix=np.eye(X.shape[1]))
+        white = cls.of(X, damping=float((spread**2).sum() / np.trace(spread)))
+        length = float((white.rows(X) ** 2).sum() / len(X))
+        return replace(white, matrix=white.matrix * np.sqrt(np.trace(spread) / length))
 
     def rows(self, X: FloatArray, *, out: FloatArray | None = None) -> FloatArray:
         """Return whitened rows (n, d), written to ``out`` if given."""
