@@ -34,11 +34,11 @@ the first run of this part, about the default minus the same of rows as they are
 7. log-loss, over all: the upper end is below 0.
 
 At the first run of this part the damping was the mean variance of the columns, and the rules failed
-(+.0064 +- .0029; Adult -.0021, but +.02 on 1,500 rows of MathAchieve and Chem97, which have a column
-for each of many schools or areas: these lower the mean, and what few rows say of them drowns). The
-damping was then chosen once more, on the same inner rows, as they are and with a column of 150
-random categories beside, of the usual variance (``Whitening.halfway``) times .3, 1 and 3, which were
-alike. So what is judged is a second look at the same test rows.
+(+.0064 +- .0029; Adult -.0021, but +.02 on 1,500 rows of MathAchieve and Chem97, which have a
+column for each of many schools or areas: these lower the mean, and what few rows say of them
+drowns). The damping was then chosen once more, on the same inner rows, as they are and with a
+column of 150 random categories beside, of the usual variance (``Whitening.halfway``) times .3, 1
+and 3, which were alike. So what is judged is a second look at the same test rows.
 
 "no" rows stay. At the first run curves had the size of numbers, and rule 1 failed (.0000 +- .0019),
 and rule 2 on MathAchieve (+.0068). Their size was then chosen once more, on inner rows of the
