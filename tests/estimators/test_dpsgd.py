@@ -85,6 +85,11 @@ def test_public_rows_alone_whiten_and_choices_say_so(parts: Any, loose: Any) -> 
     assert not np.allclose(white.student_.coef_, plain.student_.coef_)
     # The privacy cost is that of the same steps.
     assert white.mechanism_ == plain.mechanism_
+    d = white.encoder_.n_features_out_
+    for n, whitened in ((10 * d, True), (10 * d - 1, False)):  # as many as a covariance needs
+        few = fit(parts, DPSGDClassifier(**loose, degree=3), X_public=parts.X_public[:n])
+        assert few.encoder_.n_features_out_ == d
+        assert any("whitened" in why for why in few.choices_) == whitened
     bounded = Schema(columns=(ColumnSchema(name="x", kind="numeric", bounds=(0.0, 1.0)),))
     few = pd.DataFrame({"x": np.linspace(0, 1, 40)})
     alone = DPSGDClassifier(**loose, degree=0, schema=bounded).fit(few, np.arange(40) % 2)

@@ -60,6 +60,9 @@ RATE_OF_CURVES: Final = 2.0
 MOST_WHITENED: Final = 2_000
 """Columns that are whitened at the most: the work grows with their cube."""
 
+ROWS_PER_COLUMN: Final = 10
+"""Public rows that tell the covariance of so many columns, at the least."""
+
 STEPS: Final = "DP-SGD, all steps"
 WITH_COUNTS: Final = "DP-SGD, all steps, and scores by group, counted"
 
@@ -143,8 +146,9 @@ class DPSGDClassifier(NoisyNetworkClassifier):
     whiten : bool
         Whether a logistic regression descends on rows whose columns are uncorrelated and about
         equally spread among the *public* rows, and is then written for rows as they are: the same
-        model, found in fewer steps. Costs nothing. Without public rows, with more than 2,000
-        columns and in other networks it does nothing; ``choices_`` says whether it did.
+        model, found in fewer steps. Costs nothing. With fewer than 10 public rows for a column,
+        with more than 2,000 columns and in other networks it does nothing; ``choices_`` says
+        whether it did.
     architecture : str, Architecture or torch.nn.Module, optional
         Another network, in PyTorch (extra ``torch``): ``SmallResNet()`` or another of
         ``evenhand.learners.nets.architectures``, its name, or a module of yours that ends with one
@@ -448,7 +452,8 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         linear = not self.hidden and self.architecture is None
         if not (self.whiten and linear and data.n_public) or isinstance(encoder, PixelEncoder):
             return None, ()
-        if encoder.n_features_out_ > MOST_WHITENED:
+        d = encoder.n_features_out_
+        if d > MOST_WHITENED or data.n_public < ROWS_PER_COLUMN * d:
             return None, ()
         why = (
             f"The descent reads rows that are whitened by the covariance of the {data.n_public:,} "
