@@ -121,11 +121,6 @@ def where(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
     return [r for r in rows if tuple(r[k] for k in keys) in found]
 
 
-def with_curves(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of all ways where the default had curves."""
-    return where(rows, "curved")
-
-
 def apart(rows: list[dict[str, Any]], way: str, other: str, value: str = "error") -> list[float]:
     """Return what one way has more than another, pair by pair."""
     own = (select(rows, way=each) for each in (way, other))
@@ -134,7 +129,7 @@ def apart(rows: list[dict[str, Any]], way: str, other: str, value: str = "error"
 
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each rule with the mean difference, half of its interval, and whether it agrees."""
-    curved = [row for row in with_curves(rows) if row["table"] in JUDGED]
+    curved = [row for row in where(rows, "curved") if row["table"] in JUDGED]
     rows = where(rows, "white")
     cases = [("1: curves, error, less that of the line", apart(curved, "curves", "line"))]
     cases += [

@@ -156,12 +156,11 @@ def dpsgd_steps(script: Any) -> Checks:
 
 
 def dpsgd_curves(script: Any) -> Checks:
-    """COMPAS, one split: errors of the line and of curves, whose noise is drawn anew."""
-    kept = [r for r in script.with_curves(rows("dpsgd_curves")) if r["table"] == "COMPAS"]
-    fresh = script.with_curves(list(script.judged_on("COMPAS", 0)))
-    for way in ("line", "curves"):
+    """COMPAS, one split: errors of the line, curves and whitened rows; the noise is drawn anew."""
+    kept = [r for r in script.where(rows("dpsgd_curves"), "curved") if r["table"] == "COMPAS"]
+    for way in ("line", "curves", script.WHITENED):
         saved = [r["error"] for r in kept if r["way"] == way]
-        now = [r["error"] for r in fresh if r["way"] == way]
+        now = [r["error"] for r in script.judged_on("COMPAS", 0, way)]
         yield noisy(f"COMPAS, {way}", saved, float(np.mean(now)), "error")
 
 
