@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import evenhand
+from evenhand.cli import results
 from evenhand.privacy import ConfidentGNMax, DatabaseStore, GNMax
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import mu_squared_of
@@ -304,3 +305,35 @@ def test_the_private_table_as_public_is_refused_unless_it_is_said(
     assert "passed as public? The guarantee does not cover" in refuse(*words)
     assert not Path("model").exists()
     assert run(*words, "--allow-shared-rows").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.assign(loan=t["loan"].replace("granted", "yes")), "is not a class"),
+        (lambda t: t.rename(columns={"age": "agee"}), "has no column 'age'"),
+        (lambda t: t.assign(age="old"), "must hold numbers"),
+        (lambda t: t.assign(sex=t["sex"].replace("F", "X")), "among the known groups: 'F', 'M'"),
+    ],
+)
+def test_a_test_table_that_does_not_go_with_the_model_is_refused_before_anything_is_spent(
+    change: Callable[[pd.DataFrame], pd.DataFrame], words: str, town: Path, train: Run, refuse: Run
+) -> None:
+    account = {"--ledger": "town.db", "--account-epsilon": "4"}
+    change(pd.read_csv("test.csv")).to_csv("wrong.csv", index=False)
+    assert words in refuse(*command(account), "--test", "wrong.csv")
+    assert train(account)["account"]["epsilon_spent"] == pytest.approx(4.0, abs=0.01)
+
+
+def test_a_model_that_could_not_be_measured_is_written_all_the_same(
+    town: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **more: Any) -> Any:
+        raise ValueError("no such rows")
+
+    monkeypatch.setattr(results, "measure", fails)
+    result = run(*command({}), "--test", "test.csv", "--json", exit_code=2)
+    assert json.loads(result.stdout)["measured"] is None
+    assert "The model is complete, and in model" in result.stderr
+    assert "error: ValueError" in result.stderr  # what it says is shown on asking alone
+    assert evenhand.load("model").groups_ == ("F", "M")

@@ -139,6 +139,7 @@ def aggregate(given: AggregateOptions) -> None:
     )
     with progress_bars() as bars:
         bars.begin("reading the votes")
+        from evenhand.fairness.groups import encode_groups
         from evenhand.owners.collection import OwnerVotes
         from evenhand.report import write_report
 
@@ -157,11 +158,15 @@ def aggregate(given: AggregateOptions) -> None:
         if roles.sensitive and given.method != "pate":
             found = sensitive_features(group_columns(table_of, roles.sensitive))
             more["sensitive_features_public"] = found
+        trial = None if given.test is None else results.read_trial(given.test, roles)
+        if trial is not None:
+            of = more.get("sensitive_features_public")
+            known = () if of is None else encode_groups(of).names
+            trial.check(rows, collected.classes, known)
         model = _estimator(given.method).from_votes(
             collected, rows, ledger=budget, progress=bars, **more, **settings
         )
-        trial = None if given.test is None else results.read_trial(given.test, roles)
-        measured = results.measure(model, trial, positive=given.positive) if trial else None
+        measured, failed = results.measure_if_asked(model, trial, positive=given.positive)
         bars.begin("writing")
         write_model_folder(
             model,
@@ -193,6 +198,7 @@ def aggregate(given: AggregateOptions) -> None:
         f"The model, its claim and report.html are in {given.out}.",
         json=given.json,
     )
+    results.raise_unmeasured(failed, given.test, given.out)
 
 
 def _check(given: AggregateOptions) -> None:

@@ -20,8 +20,10 @@ from evenhand.cli.predict import predictions
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.datasets import Schema
     from evenhand.estimators.fitted import FittedModel
     from evenhand.fairness import FairnessReport, Grouping
+    from evenhand.fairness.groups import GroupCodes
     from evenhand.fairness.intervals import Estimate
     from evenhand.typing import IntArray
     from evenhand.voting import Answers, Shares
@@ -39,6 +41,34 @@ class Trial:
     y: pd.Series[Any]
     groups: Any
     path: Path
+
+    def check(
+        self,
+        features: pd.DataFrame,
+        classes: Sequence[Any],
+        groups: Sequence[str],
+        schema: Schema | None = None,
+    ) -> None:
+        """Refuse rows on which a model of these could not be measured, before it is trained.
+
+        ``groups`` are those that it will know; none where it will know none.
+        """
+        from evenhand.datasets.columns import TypedTable, text_of
+
+        if isinstance(self.X, TypedTable):
+            tables.same_features(self.X, features, schema, whose="test")
+        tables.class_codes(self.y, [text_of(name) for name in classes], where=str(self.path))
+        if self.groups is not None and groups:
+            self.group_codes(tuple(groups))
+
+    def group_codes(self, known: tuple[str, ...] | None) -> GroupCodes:
+        """Return the groups of the rows, among those that are known, if any are."""
+        from evenhand.fairness.groups import encode_groups
+
+        try:
+            return encode_groups(self.groups, names=known)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from None
 
 
 def read_trial(
@@ -81,17 +111,12 @@ def measure(
 
     from evenhand.datasets.columns import TypedTable, text_of
     from evenhand.fairness import fairness_report
-    from evenhand.fairness.groups import encode_groups
 
     names = [text_of(name) for name in model.classes_.tolist()]
     truth = tables.class_codes(trial.y, names, where=str(trial.path))
     known = model.groups_ if same_groups else None
-    groups = np.full(len(truth), "everybody") if trial.groups is None else trial.groups
-    if trial.groups is not None:
-        try:
-            groups = encode_groups(trial.groups, names=known)
-        except ValueError as error:
-            raise ValueError(f"{trial.path}: {error}") from None
+    everybody = np.full(len(truth), "everybody")
+    groups = everybody if trial.groups is None else trial.group_codes(known)
     X = tables.features_of(model, trial.X) if isinstance(trial.X, TypedTable) else trial.X
     predicted = predictions(model, X, trial.groups if same_groups else None).tolist()
     place = {text_of(name): code for code, name in enumerate(model.classes_.tolist())}
@@ -112,6 +137,26 @@ def measure(
         without_margin=None if free is None else coded(free.tolist()),
         without_privacy=None if open_to_all is None else coded(open_to_all.tolist()),
     )
+
+
+def measure_if_asked(
+    model: Any, trial: Trial | None, **how: Any
+) -> tuple[FairnessReport | None, Exception | None]:
+    """Measure a model that is paid for, or return why that failed: the model must not be lost."""
+    try:
+        return (None if trial is None else measure(model, trial, **how)), None
+    except Exception as error:
+        return None, error
+
+
+def raise_unmeasured(failed: Exception | None, trial: Path | None, out: Path) -> None:
+    """Say where the model is that could not be measured, and why."""
+    if failed is not None:
+        note(
+            f"The model is complete, and in {out}. It could not be measured on {trial}; once that "
+            f"is mended: evenhand evaluate {out} {trial}"
+        )
+        raise failed
 
 
 def _without_margin(model: Any, X: Any) -> Any:

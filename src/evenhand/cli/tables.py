@@ -53,6 +53,11 @@ class TrainingTables:
     public_pictures: PictureFiles | None = None
     streams: bool = False
 
+    @property
+    def like(self) -> Any:
+        """Rows of the features that the training reads: public ones, where there are any."""
+        return self.X if self.X_public is None else self.X_public
+
 
 def stream_of(
     source: Path, rows_per_teacher: int | None, scratch: Path | None
@@ -340,6 +345,31 @@ def features_of(model: Any, table: TypedTable) -> pd.DataFrame:
         way_out=f"The model reads {', '.join(known)}.",
     )
     return table.frame[known]
+
+
+def same_features(
+    table: TypedTable, like: pd.DataFrame, schema: Schema | None, *, whose: str
+) -> pd.DataFrame:
+    """Return the features that the training reads, which ``whose`` rows need as well.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there, and text where numbers belong.
+    """
+    from evenhand.datasets import Schema
+
+    table.require(
+        like.columns,
+        "which the private table has",
+        spare=[name for name in table if name not in like.columns],
+        way_out=f"The {whose} rows need the same features.",
+    )
+    X = table.select(like.columns)
+    known = Schema.of_public(like) if schema is None else schema
+    with as_bad_input(TypeError):
+        known.check(X)
+    return X.frame
 
 
 def declared_schema(path: Path, roles: Roles) -> Schema:

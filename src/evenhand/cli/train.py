@@ -15,7 +15,6 @@ from evenhand._words import AUTO
 from evenhand.cli import options, pictures, results, train_checks
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, note, progress_bars
-from evenhand.cli.failures import as_bad_input
 from evenhand.cli.grouping import GroupingOptions
 from evenhand.cli.output import Training, require_free, write_model_folder
 from evenhand.cli.tables import (
@@ -26,6 +25,7 @@ from evenhand.cli.tables import (
     read,
     read_stream,
     read_training,
+    same_features,
     sensitive_features,
     sharing,
     stream_of,
@@ -35,8 +35,6 @@ from evenhand.cli.train_estimator import estimator_of, fairness_of
 from evenhand.cli.train_options import TrainOptions
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.datasets.columns import TypedTable
     from evenhand.datasets.features.reading import PictureReading
     from evenhand.estimators.auto import Choice
@@ -71,9 +69,7 @@ def train(given: TrainOptions) -> None:
         tables = _read(given, private, roles, regrouping)
         results.check_positive(given.positive, tables.y)
         labelled = _read_calibration(given, roles, tables) if given.calibration else {}
-        trial = None
-        if given.test:
-            trial = results.read_trial(given.test, roles, tables.grouping, images=given.images)
+        trial = _read_trial(given, tables, labelled)
         plain = None if given.without_privacy is None else _plain(given, tables)
         if reading is not None:
             tables, labelled, trial = pictures.with_rows(reading, tables, labelled, trial, bars)
@@ -87,9 +83,9 @@ def train(given: TrainOptions) -> None:
             choice.kept_in(model)
         model = _after(model, given, tables, labelled, choice)
         bars.begin("measuring and writing")
-        measured = None
-        if trial:
-            measured = results.measure(model, trial, positive=given.positive, without_privacy=plain)
+        measured, failed = results.measure_if_asked(
+            model, trial, positive=given.positive, without_privacy=plain
+        )
         shown = pictures.shown(model, tables, given.show_pictures)
         write_model_folder(
             model,
@@ -124,6 +120,35 @@ def train(given: TrainOptions) -> None:
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).",
         json=given.json,
     )
+    results.raise_unmeasured(failed, given.test, given.out)
+
+
+def _read_trial(
+    given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]
+) -> results.Trial | None:
+    """Read the test table, if there is one, and refuse one that no such model is measured on."""
+    if given.test is None:
+        return None
+    trial = results.read_trial(given.test, given.roles, tables.grouping, images=given.images)
+    known = _known_groups(given, tables, labelled)
+    trial.check(tables.like, tables.y.unique().tolist(), known, tables.schema)
+    return trial
+
+
+def _known_groups(
+    given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]
+) -> list[str]:
+    """Return the groups that the model will know, as far as tables tell before it is trained."""
+    from evenhand.fairness.groups import encode_groups
+
+    of = [labelled.get("sensitive_features_calibration")]
+    if not (labelled and given.group_thresholds):
+        public = given.keeps_margin_after or given.trains_by_public_groups
+        of += [
+            None if groups is None else sensitive_features(groups)
+            for groups in (tables.groups if public else None, tables.private_groups)
+        ]
+    return sorted({name for each in of if each is not None for name in encode_groups(each).names})
 
 
 def _opened(
@@ -440,30 +465,14 @@ def _read_calibration(given: TrainOptions, roles: Roles, tables: TrainingTables)
     table = read(given.calibration)
     table.require([roles.label], "which --label names")
     return {
-        "X_calibration": listed(table) if given.images else _same_features(table, tables),
+        "X_calibration": listed(table)
+        if given.images
+        else same_features(table, tables.like, tables.schema, whose="calibration"),
         "y_calibration": _classes(table, roles, tables),
         "sensitive_features_calibration": sensitive_features(
             group_columns(table, roles.sensitive), tables.grouping, given.calibration
         ),
     }
-
-
-def _same_features(table: TypedTable, tables: TrainingTables) -> pd.DataFrame:
-    """Return the features that the private table has."""
-    from evenhand.datasets import Schema
-
-    like = tables.X_public if tables.streams else tables.X
-    table.require(
-        like.columns,
-        "which the private table has",
-        spare=[name for name in table if name not in like.columns],
-        way_out="The calibration rows need the same features.",
-    )
-    X = table.select(like.columns)
-    known = Schema.of_public(like) if tables.schema is None else tables.schema
-    with as_bad_input(TypeError):
-        known.check(X)
-    return X.frame
 
 
 def _classes(table: TypedTable, roles: Roles, tables: TrainingTables) -> list[Any]:
