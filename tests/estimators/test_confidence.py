@@ -18,6 +18,7 @@ from evenhand import (
     PATEClassifier,
 )
 from evenhand.baselines.fermi import DPFERMIClassifier
+from evenhand.estimators.calibration import CellsNotRead
 from evenhand.estimators.group_thresholds import BY_PROBABILITIES
 from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
 from evenhand.fairness import FairnessKind
@@ -261,6 +262,21 @@ def test_thresholds_have_a_confidence_about_true_classes_by_labels(parts: Any) -
             fairness=EqualizedOdds(margin=0.3),
             y_public=model.classes_[one_class.astype(int)],
         )
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
+def test_a_group_with_one_public_row_has_thresholds_and_what_is_not_read_of_it_is_said(
+    parts: Any,
+) -> None:
+    model, rare = steps(parts), ["c", *parts.groups_public[1:]]
+    sure = DemographicParity(margin=0.3, confidence=0.9)
+    cut = model.with_group_thresholds(parts.X_public, rare, fairness=sure)
+    assert cut.groups_ == ("a", "b", "c")
+    with pytest.warns(CellsNotRead, match="less than one record of 'c' among class"):
+        cut = model.with_group_thresholds(
+            parts.X_public, rare, fairness=EqualizedOdds(margin=0.3), tightening=1.0
+        )
+    assert cut.groups_ == ("a", "b", "c")
 
 
 def test_thresholds_about_true_classes_are_saved_with_where_their_margin_is_read(

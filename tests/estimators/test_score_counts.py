@@ -12,6 +12,7 @@ from scipy import stats
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, EqualizedOdds
 from evenhand.datasets import Schema
+from evenhand.estimators.calibration import CellsNotRead
 from evenhand.estimators.dpsgd import COUNTS_SHARE
 from evenhand.estimators.group_thresholds import BY_PROBABILITIES
 from evenhand.estimators.threshold_rows import ThresholdRows
@@ -213,11 +214,21 @@ def test_thresholds_that_nothing_can_set_say_what_is_missing(
         ValueError, match=r"there is neither. Pass X_public .*\(score_counts=True\)"
     ):
         plain.with_group_thresholds(fairness=PARITY)
+
+
+def test_a_group_that_noise_left_without_a_row_has_the_threshold_of_all(
+    parts: Any, loose: dict[str, Any]
+) -> None:
     model = fitted(parts, loose)
     model.score_counts_ = model.score_counts_.copy()
     model.score_counts_[1] = -1.0
-    with pytest.raises(ValueError, match="By noisy counts there is no row of group 'b'"):
-        model.with_group_thresholds(fairness=PARITY)
+    rows = (parts.X_public[:50], ["a"] * 25 + ["c"] * 25)
+    for public, own in (((), ("a", "b")), (rows, ("a", "b", "c"))):
+        with pytest.warns(CellsNotRead, match="No row of group 'b' is left by noisy counts"):
+            cut = model.with_group_thresholds(*public, fairness=PARITY, tightening=1.0)
+        assert cut.groups_ == own
+        assert cut.thresholds_.steps[1] == ((0.5,), (0.0,), (1.0,))
+        assert 0 <= cut.held_margin_ <= PARITY.margin
 
 
 def test_rows_that_are_set_aside_are_not_counted(parts: Any, loose: dict[str, Any]) -> None:

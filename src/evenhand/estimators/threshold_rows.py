@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -10,6 +11,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._random import as_generator
+from evenhand.estimators.calibration import CellsNotRead
 from evenhand.estimators.fair_tuned import class_codes
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate
@@ -25,9 +27,12 @@ from evenhand.students.confident import (
 )
 from evenhand.students.inferred_groups import folds
 from evenhand.students.score_counts import NO_COUNTS, certain_rows, count_scores, rows_of
-from evenhand.students.thresholds import GroupThresholds, within_of
+from evenhand.students.thresholds import PLAIN, GroupThresholds, Steps, within_of
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
+
+UNSEEN: Final = ((PLAIN,), (0.0,), (1.0,))
+"""Steps of a group of which there is no row: the threshold of all groups together."""
 
 NO_CODES: Final = np.zeros(0, dtype=np.int64)
 WAY_OUT: Final = (
@@ -199,9 +204,10 @@ class ThresholdRows:
             found, gap = confident_thresholds(self.scores, within, self.names, self.fit)
             return found, None, gap
         found, within, scores = self._fit(fairness, slice(None))
+        _warn_of_unread(within, self.names, self.classes)
         if not tightening:
             return found, None, None
-        certain, rates = None, found.rates(scores, within.groups)
+        certain, rates = None, np.nan_to_num(found.rates(scores, within.groups))
         if len(self.counts):
             public = count_scores(self.scores, self.codes, len(self.names))
             certain = certain_rows(self.counts, self.noise, public, rates)
@@ -216,21 +222,16 @@ class ThresholdRows:
         scores, codes, n_groups = self.scores[known], self.codes[known], len(self.names)
         if len(self.counts):
             scores, codes = rows_of(self.counts, self.noise, count_scores(scores, codes, n_groups))
-            sizes = np.bincount(codes, minlength=n_groups)
-            if not sizes.all():
-                raise ValueError(
-                    f"By noisy counts there is no row of group {self.names[int(sizes.argmin())]!r} "
-                    f"and no public row, so no threshold can be set for it. Give public rows of "
-                    f"it, or merge it with another group."
-                )
         labels = None if self.labels is None else self.labels[known]
         within = within_of(fairness, scores, codes, n_groups, labels)
-        if within.source == "own probabilities":
-            _require_records(within, self.names, self.classes)
+        seen, place = np.unique(codes, return_inverse=True)
         found = GroupThresholds.fit(
-            scores, codes, fairness=fairness, n_groups=n_groups, labels=labels
+            scores, place, fairness=fairness, n_groups=len(seen), labels=labels
         )
-        return found, within, scores
+        steps: list[Steps] = [UNSEEN] * n_groups
+        for group, own in zip(seen.tolist(), found.steps, strict=True):
+            steps[group] = own
+        return GroupThresholds.of_steps(steps), within, scores
 
 
 def check_tightening(tightening: float, fairness: RateNotion) -> None:
@@ -274,12 +275,45 @@ def _labels(y_public: ArrayLike | None, classes: Array, fairness: RateNotion) ->
     return None if y_public is None else class_codes(y_public, classes)
 
 
+def _unread(within: Within, names: tuple[str, ...], classes: Array) -> str:
+    """Say which groups have less than one record that a rate is taken among; empty for none."""
+    said = [
+        f"{names[z]!r} among class {' or '.join(map(repr, classes[list(among)].tolist()))}"
+        for z, among in within.unread(2)
+    ]
+    return ", ".join(dict.fromkeys(said))
+
+
 def _require_records(within: Within, names: tuple[str, ...], classes: Array) -> None:
-    """Refuse rows of which a group has less than one record that a rate is taken among."""
-    for group, among in within.unread(2)[:1]:
-        said = " or ".join(repr(label) for label in classes[list(among)].tolist())
+    """Refuse rows with labels of which a group has no record that a rate is taken among."""
+    if said := _unread(within, names, classes):
         raise ValueError(
-            f"{SOURCES[within.source].capitalize()} there is less than one record of "
-            f"{names[group]!r} among class {said}, and {within.notion.title} compares a rate among "
-            f"these. Give more public rows, or merge the group with another one."
+            f"{SOURCES[within.source].capitalize()} there is less than one record of {said}, and "
+            f"{within.notion.title} compares a rate among these. Give more public rows, or merge "
+            f"the group with another one."
+        )
+
+
+def _warn_of_unread(within: Within, names: tuple[str, ...], classes: Array) -> None:
+    """Warn of groups that noise, or the model itself, left without a record to set anything by.
+
+    It follows from what was released, and a model that is paid for must not be lost to that.
+    """
+    sizes = np.bincount(within.groups, minlength=len(names))
+    unseen = ", ".join(repr(names[z]) for z in np.flatnonzero(sizes == 0))
+    way_out = "Give public rows of it, or merge it with another group."
+    if unseen:
+        warnings.warn(
+            f"No row of group {unseen} is left by noisy counts or among the public rows: it is "
+            f"decided at {PLAIN:g}, as the model itself decides for all together, and the margin "
+            f"says nothing about it. {way_out}",
+            CellsNotRead,
+            stacklevel=5,
+        )
+    elif said := _unread(within, names, classes):
+        warnings.warn(
+            f"{SOURCES[within.source].capitalize()} there is less than one record of {said}: the "
+            f"margin was not read there, and says nothing about it. {way_out}",
+            CellsNotRead,
+            stacklevel=5,
         )
