@@ -216,6 +216,26 @@ def test_thresholds_that_nothing_can_set_say_what_is_missing(
         plain.with_group_thresholds(fairness=PARITY)
 
 
+def test_rows_on_which_nothing_can_be_set_are_refused_in_words(
+    parts: Any, loose: dict[str, Any]
+) -> None:
+    model = fitted(parts, loose, score_counts=False, sensitive_features=None)
+    X, groups = parts.X_public, parts.groups_public
+    for rows, words in (
+        ((X, None), "sensitive_features_public is missing"),
+        ((None, groups), "X_public is missing"),
+        ((X, ["a"] * len(X)), "one group only"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.with_group_thresholds(*rows, fairness=PARITY)
+    for rows, words in (
+        ((None, groups), "X_public is missing"),
+        ((X[:3], ["a", "b", "a"]), r"needs two groups with 2 public rows or more, got 'a' \(2\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.with_blind_rule(*rows, fairness=PARITY)
+
+
 def test_a_group_that_noise_left_without_a_row_has_the_threshold_of_all(
     parts: Any, loose: dict[str, Any]
 ) -> None:

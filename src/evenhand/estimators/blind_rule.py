@@ -149,6 +149,8 @@ def ruled(
     free = model.student_without_margin_
     scores = model.student_ if free is None else free
     _require_probabilities(scores, model.classes_)
+    if X_public is None:
+        raise ValueError("A blind rule is set on public rows, and X_public is missing. Pass them.")
     rows = read_public_rows(
         model._encode(X_public), sensitive_features_public, y_public, fairness, model.classes_
     )
@@ -459,6 +461,13 @@ def read_public_rows(
         raise ValueError(
             f"The public rows hold one group only ({_values.quoted(groups.names[0])}): there is "
             f"nothing to compare it with. Check the sensitive column."
+        )
+    if (groups.sizes >= 2).sum() < 2:  # one is held out, to choose how the groups are inferred
+        sizes = zip(groups.names, groups.sizes.tolist(), strict=True)
+        raise ValueError(
+            f"A blind rule needs two groups with 2 public rows or more, got "
+            f"{', '.join(f'{name!r} ({n})' for name, n in sizes)}. Give more public "
+            f"rows: hundreds of each group say more than tens."
         )
     labels = None if y is None else class_codes(y, classes)
     if labels is not None:

@@ -101,8 +101,8 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 f"Group thresholds cut probabilities, and {type(model.student_).__name__} has no "
                 f"predict_proba. Train with a student that has one."
             )
-        rows = ThresholdRows.of(model, X_public, sensitive_features_public, fairness, y_public)
         check_tightening(tightening, fairness)
+        rows = ThresholdRows.of(model, X_public, sensitive_features_public, fairness, y_public)
         thresholds, held, cross_fitted = rows.thresholds(fairness, tightening)
         cuts = Cuts(
             notion=fairness,

@@ -41,9 +41,18 @@ WAY_OUT: Final = (
 
 
 def check_rows(
-    sensitive_features_public: Any, fairness: object, y_public: ArrayLike | None, classes: Array
+    sensitive_features_public: Any,
+    fairness: object,
+    y_public: ArrayLike | None,
+    classes: Array,
+    *,
+    counted: tuple[str, ...] = (),
+    private: tuple[str, ...] = (),
 ) -> tuple[GroupCodes, IntArray | None]:
     """Check what is public of the rows that thresholds are set on; it needs no model yet.
+
+    ``counted`` are groups of which scores are counted, which need no row; ``private`` are those of
+    the private rows, where they are known.
 
     Returns
     -------
@@ -53,8 +62,9 @@ def check_rows(
     Raises
     ------
     ValueError
-        For more than two classes, labels that the notion does not read or whose confidence misses
-        them, and a group of which the labels have no record that a rate is taken among.
+        For more than two classes, fewer than two groups, groups that are missing, labels that the
+        notion does not read or whose confidence misses them, too few rows for a confidence, and a
+        group of which the labels have no record that a rate is taken among.
     """
     notion = require_notion(fairness, WAY_OUT)
     if len(classes) != 2:
@@ -62,20 +72,49 @@ def check_rows(
             f"Group thresholds are for two classes, and the model has {len(classes)}. Use a margin "
             f"in training instead: FairSharesClassifier, or DPSGDClassifier with fairness=."
         )
-    groups = encode_groups(sensitive_features_public)
+    if sensitive_features_public is None:
+        raise ValueError(
+            "Thresholds by group are set on rows whose groups are known, and "
+            "sensitive_features_public is missing. Pass the group of every public row."
+        )
+    groups = sensitive_features_public
+    if not isinstance(groups, GroupCodes):  # else one group may have no row
+        groups = encode_groups(groups)
+    _require_groups({*groups.names, *counted}, private)
     labels = _labels(y_public, classes, notion)
+    nothing = np.zeros(len(groups))  # labels say what the scores would
     if labels is not None:
         _checks.same_length(sensitive_features_public=groups, y_public=labels)
-        nothing = np.zeros(len(groups))  # labels say what the scores would
-        within = within_of(notion, nothing, groups.codes, groups.n_groups, labels)
+    within = within_of(notion, nothing, groups.codes, groups.n_groups, labels)
+    if labels is not None:
         _require_records(within, groups.names, classes)
+    if notion.confidence is not None:
+        check_confidence(within, groups.names)
     return groups, labels
+
+
+def _require_groups(known: set[str], private: tuple[str, ...]) -> None:
+    """Refuse fewer than two groups, and private rows of a group that would have no threshold."""
+    if len(known) < 2:
+        raise ValueError(
+            f"The rows that thresholds are set on hold one group only "
+            f"({', '.join(map(repr, known))}): there is nothing to compare it with. Check the "
+            f"sensitive column, or give rows of every group."
+        )
+    for name in private:
+        if name not in known:
+            raise ValueError(
+                f"The private rows have the group {name!r}, and the rows that thresholds are set "
+                f"on do not, so nobody of it could be decided on: they have "
+                f"{', '.join(map(repr, sorted(known)))}.{_checks.did_you_mean(name, known)} Give "
+                f"public rows of it, merge it with another group, or have scores counted by group "
+                f"(score_counts=True), without calibration rows."
+            )
 
 
 def confident_thresholds(
     scores: FloatArray,
     within: Within,
-    names: tuple[str, ...],
     rule: Callable[[RateNotion, IntArray], GroupThresholds],
 ) -> tuple[GroupThresholds, Estimate]:
     """Return thresholds that are chosen by rows they were not set on; see ``fit_confident``.
@@ -85,7 +124,6 @@ def confident_thresholds(
     the labels, or else as the scores expect it. ``rule(notion, rows)`` sets them on some rows.
     """
     codes, fairness = within.groups, within.notion
-    check_confidence(within, names)
     everybody = np.ones(within.n_groups, dtype=bool)
     targets, rng = targets_of(within, everybody), as_generator(0)
     decided = np.zeros((len(targets), len(scores)), dtype=np.int64)
@@ -148,8 +186,14 @@ class ThresholdRows:
             _check_counts(counts, fairness)
             names, scores, codes, labels = model.groups_, np.zeros(0), NO_CODES, None
         else:
+            if X_public is None:
+                raise ValueError(
+                    "Groups of public rows were given, and X_public is missing. Pass the features "
+                    "of these rows."
+                )
+            counted = model.groups_ if len(counts) and y_public is None else ()
             groups, labels = check_rows(
-                sensitive_features_public, fairness, y_public, model.classes_
+                sensitive_features_public, fairness, y_public, model.classes_, counted=counted
             )
             scores = np.asarray(model.predict_proba(X_public)[:, 1])
             _checks.same_length(X_public=scores, sensitive_features_public=groups)
@@ -201,7 +245,7 @@ class ThresholdRows:
         """
         if fairness.confidence is not None:
             within = within_of(fairness, self.scores, self.codes, len(self.names), self.labels)
-            found, gap = confident_thresholds(self.scores, within, self.names, self.fit)
+            found, gap = confident_thresholds(self.scores, within, self.fit)
             return found, None, gap
         found, within, scores = self._fit(fairness, slice(None))
         _warn_of_unread(within, self.names, self.classes)
@@ -234,11 +278,12 @@ class ThresholdRows:
         return GroupThresholds.of_steps(steps), within, scores
 
 
-def check_tightening(tightening: float, fairness: RateNotion) -> None:
+def check_tightening(tightening: float, fairness: object) -> None:
     """Refuse standard errors below 0, and any beside a confidence."""
-    if _checks.non_negative("tightening", tightening) and fairness.confidence is not None:
+    confidence = require_notion(fairness, WAY_OUT).confidence
+    if _checks.non_negative("tightening", tightening) and confidence is not None:
         raise ValueError(
-            f"tightening={tightening!r} was given, and confidence={fairness.confidence:g} chooses "
+            f"tightening={tightening!r} was given, and confidence={confidence:g} chooses "
             f"by held-out rows how far inside the margin thresholds are set. Leave one of them out."
         )
 
