@@ -224,6 +224,26 @@ def test_thresholds_that_cannot_be_set_are_refused_before_the_account_is_charged
     assert json.loads(spent.stdout)["account"]["epsilon_spent"] < 5
 
 
+@pytest.mark.parametrize(
+    ("how", "change", "words"),
+    [
+        ("--group-thresholds", {"sex": "F"}, "one group only ('F')"),
+        ("--group-thresholds", {"sex": ["f", "m"] * (N_PUBLIC // 2)}, "have the group 'F'"),
+        ("--blind-rule", {"sex": "F"}, "one group only"),
+        ("--blind-rule", None, "are the same as private rows"),
+    ],
+)
+def test_calibration_rows_that_nothing_can_be_set_on_are_refused_before_anything_is_spent(
+    how: str, change: Any, words: str, town: Path, train: Run, refuse: Run, asked: Run
+) -> None:
+    known = people(N_PUBLIC, 1) if change else pd.read_csv("private.csv")[:N_PUBLIC]
+    known.assign(**(change or {})).to_csv("known.csv", index=False)
+    account: dict[str, str | None] = {"--ledger": "town.db", "--account-epsilon": "4"}
+    odds = {"--calibration": "known.csv", "--fairness": "equalized-odds"}
+    assert words in refuse(*asked({**account, **odds, "--method": "pate"}), how)
+    assert train(account)["account"]["epsilon_spent"] == pytest.approx(4.0, abs=0.01)
+
+
 def test_a_private_table_without_the_sensitive_column_is_left_to_teachers(
     town: Path, train: Run
 ) -> None:

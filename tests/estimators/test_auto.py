@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,12 +28,13 @@ from evenhand.estimators.auto import (
     Case,
     choose,
 )
+from evenhand.estimators.calibration import CellsNotRead
 from evenhand.estimators.group_thresholds import BY_PROBABILITIES
 from evenhand.fairness import ErrorParity, FairnessKind
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.true_positive_rate import TruePositiveRateParity
 from evenhand.methods import METHODS
-from evenhand.privacy import Ledger
+from evenhand.privacy import Ledger, SeededNoise
 from evenhand.report import write_report
 from evenhand.teachers import LogisticTeachers, OutsideVotes
 
@@ -369,6 +372,76 @@ def test_rows_on_which_no_threshold_can_be_set_are_refused_before_anything_is_sp
         model = AutoClassifier(BUDGET, **arguments)
         with pytest.raises(ValueError, match=words):
             model.fit(X[PRIVATE], Y[PRIVATE], **{**OF_KNOWN, **change}, progress=_no_step)
+
+
+FRAME = pd.DataFrame(X, columns=["u", "v", "w"])
+SURE = {"fairness": DemographicParity(margin=0.3, confidence=0.9)}
+FRAMED = {"X_public": FRAME[PUBLIC], "sensitive_features_public": GROUPS[PUBLIC]}
+CALIBRATED = {**OF_KNOWN, "X_calibration": FRAME[KNOWN]}
+OF_PRIVATE_ROWS = {
+    "X_calibration": FRAME[:300],
+    "y_calibration": Y[:300],
+    "sensitive_features_calibration": GROUPS[:300],
+}
+RARE = np.where(np.arange(900) < 200, "c", GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows", "words"),
+    [
+        ({}, {**FRAMED, "sensitive_features_public": GROUPS[PUBLIC][:-4]}, "one row each"),
+        (
+            {"score_counts": False},
+            {**FRAMED, "sensitive_features_public": ["a"] * 300},
+            "one group only",
+        ),
+        (
+            {"score_counts": False},
+            {**FRAMED, "sensitive_features": RARE[PRIVATE]},
+            "The private rows have the group 'c', and the rows that thresholds are set on do not",
+        ),
+        (
+            SURE,
+            {"X_public": FRAME[600:608], "sensitive_features_public": list("aabbaabb")},
+            "two groups with 5 rows or more",
+        ),
+        ({}, {**FRAMED, "X_calibration": FRAME[600:799]}, "one row each"),
+        ({}, {"X_calibration": FRAME[KNOWN].rename(columns={"u": "z"})}, "Feature names"),
+        ({}, {"X_calibration": FRAME[KNOWN].assign(u="high")}, "must hold numbers"),
+        ({}, {"sensitive_features_calibration": np.char.upper(GROUPS[KNOWN])}, "group 'a', and"),
+        ({}, OF_PRIVATE_ROWS, "are the same as private rows"),
+    ],
+)
+def test_what_thresholds_cannot_be_set_on_is_refused_before_training_and_the_old_fit_stays(
+    arguments: dict[str, Any], rows: dict[str, Any], words: str
+) -> None:
+    by_labels = any(name.endswith("calibration") for name in rows)
+    given = {"sensitive_features": GROUPS[PRIVATE], **rows}
+    if by_labels:
+        given = {**CALIBRATED, **FRAMED, **given}
+        arguments = {"fairness": EqualizedOdds(margin=0.1), **arguments}
+    model = fitted({"fairness": MARGIN, **SEEN}, OF_PUBLIC)
+    model.set_params(**{"fairness": MARGIN, **arguments})
+    before = model.model_
+    with pytest.raises(ValueError, match=words):
+        model.fit(FRAME[PRIVATE], Y[PRIVATE], **given, progress=_no_step)
+    assert model.model_ is before
+
+
+def test_frames_of_polars_have_thresholds_on_the_rows_that_are_set_aside() -> None:
+    arguments = {"public_fraction": 0.4, "fairness": MARGIN, **SEEN, "noise": SeededNoise(0)}
+    polars = pytest.importorskip("polars")
+    groups = RARE[PRIVATE].copy()
+    groups[:-1][groups[:-1] == "c"] = "a"
+    groups[0] = "c"  # perhaps not among the rows that are set aside
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CellsNotRead)
+        model = AutoClassifier(BUDGET, **arguments).fit(
+            polars.DataFrame({c: FRAME[c][PRIVATE].to_numpy() for c in FRAME}),
+            Y[PRIVATE],
+            sensitive_features=polars.Series("z", groups.tolist()),
+        )
+    assert model.groups_ == ("a", "b", "c")
 
 
 def test_thresholds_are_set_on_the_rows_that_are_set_aside_and_on_no_other() -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from evenhand.datasets.columns import TypedTable
     from evenhand.datasets.features.reading import PictureReading
     from evenhand.estimators.auto import Choice
+    from evenhand.estimators.rows_after import RowsAfter
     from evenhand.privacy import Ledger
 
 
@@ -283,35 +284,44 @@ def _fit(
         raise BudgetExceeded(_refusal(ledger, refused)) from None
 
 
-def _rows_after(tables: TrainingTables, labelled: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return the public rows that decisions are moved on: features, labels if any, and groups.
-
-    Where they are set aside of the private table there are no features yet, and groups of all rows.
-    """
+def _rows_after(
+    given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]
+) -> RowsAfter | None:
+    """Return the public rows that decisions are moved on; None where there are none."""
+    from evenhand.estimators.rows_after import RowsAfter
     from evenhand.estimators.spec import CALIBRATION
 
+    if not given.keeps_margin_after:
+        return None
     if labelled:
         X, y, groups = (labelled[name] for name in CALIBRATION)
-        return X, y, groups
+        return RowsAfter(X=X, groups=groups, y=y)
+    if given.public is None and given.public_fraction is None:
+        return None  # thresholds have nothing but the counts of scores to be set on
     assert tables.groups is not None
-    return tables.X_public, None, sensitive_features(tables.groups)
-
-
-def _by_counts_alone(given: TrainOptions, labelled: dict[str, Any]) -> bool:
-    """Whether thresholds have nothing but the counts of scores to be set on."""
-    return given.public is None and given.public_fraction is None and not labelled
+    groups = sensitive_features(tables.groups)
+    if tables.X_public is not None:
+        return RowsAfter(X=tables.X_public, groups=groups)
+    return RowsAfter(X=tables.X, groups=groups, public_fraction=given.public_fraction)
 
 
 def _check_after(given: TrainOptions, tables: TrainingTables, labelled: dict[str, Any]) -> None:
-    """Refuse rows on which no thresholds can be set, before anything is spent."""
-    if given.group_thresholds and not _by_counts_alone(given, labelled):
-        import numpy as np
+    """Refuse rows on which no decisions can be moved, before anything is spent."""
+    import numpy as np
 
-        from evenhand.estimators.threshold_rows import check_rows
-
-        _, y, groups = _rows_after(tables, labelled)
-        fairness = fairness_of(given, given.margin, tables)
-        check_rows(groups, fairness, y, np.unique(tables.y))
+    if (rows := _rows_after(given, tables, labelled)) is not None:
+        others = tables.groups if tables.private_groups is None and labelled else None
+        others = tables.private_groups if others is None else others
+        rows.check(
+            tables.X,
+            fairness_of(given, given.margin, tables),
+            np.unique(tables.y),
+            X_public=tables.X_public,
+            schema=tables.schema,
+            blind=given.blind_rule,
+            counted=bool(given.score_counts),
+            private_groups=None if others is None else sensitive_features(others),
+        )
 
 
 def _after(
@@ -326,16 +336,12 @@ def _after(
         return model
     fairness = fairness_of(given, given.margin, tables)
     tightening = (given.tightening or 0.0) if choice is None else choice.tightening
-    if given.group_thresholds and _by_counts_alone(given, labelled):
-        return model.with_group_thresholds(fairness=fairness, tightening=tightening)
-    rows, y, groups = _rows_after(tables, labelled)
+    rows = _rows_after(given, tables, labelled)
     if rows is None:
-        rows, groups = (known.iloc[model.rows_set_aside_] for known in (tables.X, groups))
+        return model.with_group_thresholds(fairness=fairness, tightening=tightening)
     if given.group_thresholds:
-        return model.with_group_thresholds(
-            rows, groups, fairness=fairness, y_public=y, tightening=tightening
-        )
-    return model.with_blind_rule(rows, groups, fairness=fairness, y_public=y)
+        return rows.around(model, fairness, tightening)
+    return rows.blind_around(model, fairness)
 
 
 # ---- the account of a data set, which several runs share ----------------------------------------

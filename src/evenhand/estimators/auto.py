@@ -20,14 +20,12 @@ from evenhand.estimators.inputs import (
     NOT_TAKEN,
     Progress,
     calibration_given,
-    frame_or_array,
     may_be_pictures,
-    take,
 )
 from evenhand.estimators.nested import NestedValues
+from evenhand.estimators.rows_after import RowsAfter
 from evenhand.estimators.spec import CALIBRATION, MethodSpec
 from evenhand.estimators.synthetic_rows import SYNTHETIC
-from evenhand.estimators.threshold_rows import check_rows
 from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.methods import METHODS
@@ -516,39 +514,47 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         case = self._case(X, given, two_classes=len(known) == 2)
         choice = choose(case)
         model = self._estimator(choice, given)
+        after = self._rows_after(X, given, case, choice)
+        if after is not None:
+            after.check(
+                X,
+                self.fairness,
+                known,
+                X_public=X_public,
+                schema=self.schema,
+                counted=choice.counts,
+                private_groups=sensitive_features,
+            )
         # Groups and progress may be given whatever the method reads; anything else is refused.
         spare = ["progress", "sensitive_features", "sensitive_features_public"]
-        rows, y_rows, groups = X_public, None, sensitive_features_public
-        after: tuple[str, ...] = ()
-        by_counts_alone = choice.counts and not case.public_groups
-        if choice.thresholds and not by_counts_alone:
-            if X_public is None:
-                groups = sensitive_features  # of which those are read whose rows are set aside
-            if case.of_true_classes and case.public_labels:
-                after = CALIBRATION
-                rows, y_rows, groups = (given[name] for name in after)
-            check_rows(groups, self.fairness, y_rows, known)
+        if after is not None and after.y is not None:
+            given = {name: value for name, value in given.items() if name not in CALIBRATION}
         read = {k: given[k] for k in given if k in model.TAKES or k not in spare}
-        read = {k: value for k, value in read.items() if k not in after}
-        self.model_ = model = choice.kept_in(model.fit(X, y, **read))
-        self.choice_ = choice
-        if choice.thresholds and by_counts_alone:
+        model = choice.kept_in(model.fit(X, y, **read))
+        if after is not None:
+            model = after.around(model, self.fairness, choice.tightening)
+        elif choice.thresholds:
             model = model.with_group_thresholds(
                 fairness=self.fairness, tightening=choice.tightening
             )
-        elif choice.thresholds:
-            if rows is None:
-                aside = model.rows_set_aside_
-                rows, groups = (take(frame_or_array(every), aside) for every in (X, groups))
-            model = model.with_group_thresholds(
-                rows,
-                groups,
-                fairness=self.fairness,
-                y_public=y_rows,
-                tightening=choice.tightening,
-            )
-        self.model_ = model
+        # Last: a fit that was refused leaves the one before as it was.
+        self.model_, self.choice_ = model, choice
         return self
+
+    def _rows_after(
+        self, X: Any, given: Mapping[str, Any], case: Case, choice: Choice
+    ) -> RowsAfter | None:
+        """Return the rows that thresholds are set on; None where counts alone set them, or none."""
+        if not choice.thresholds or (choice.counts and not case.public_groups):
+            return None
+        if case.of_true_classes and case.public_labels:
+            rows, labels, groups = (given[name] for name in CALIBRATION)
+            return RowsAfter(X=rows, groups=groups, y=labels)
+        if given["X_public"] is not None:
+            return RowsAfter(X=given["X_public"], groups=given["sensitive_features_public"])
+        return RowsAfter(
+            X=X, groups=given["sensitive_features"], public_fraction=self.public_fraction
+        )
 
     def _case(self, X: Any, given: Mapping[str, Any], *, two_classes: bool) -> Case:
         fairness = self.fairness

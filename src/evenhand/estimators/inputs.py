@@ -691,6 +691,7 @@ def _require_groups(
 
 def frame_or_array(values: Any) -> Any:
     """Return values whose rows ``take`` can read."""
+    values = as_pandas(values)
     return values if hasattr(values, "iloc") else np.asarray(values)
 
 
