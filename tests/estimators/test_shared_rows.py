@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
+from evenhand import (
+    Budget,
+    DemographicParity,
+    DPSGDClassifier,
+    EqualizedOdds,
+    FairPATEClassifier,
+    FairSharesClassifier,
+)
 from evenhand.baselines import NonPrivateClassifier
 from evenhand.datasets import Dataset
 from evenhand.estimators import PrivateRowsAsPublic, allow_shared_rows
@@ -119,6 +126,27 @@ def test_every_private_method_asks_and_a_reference_does_not(parts: Parts, loose:
     with pytest.raises(PrivateRowsAsPublic):
         DPSGDClassifier(**loose).fit(parts.X, parts.y, X_public=parts.X.sample(frac=0.5))
     NonPrivateClassifier().fit(parts.X, parts.y, X_public=parts.X)
+
+
+@pytest.mark.parametrize(
+    ("method", "confidence"), [(FairSharesClassifier, None), (DPSGDClassifier, 0.9)]
+)
+def test_private_rows_are_no_calibration_rows(
+    method: Any, confidence: float | None, parts: Parts
+) -> None:
+    fairness = EqualizedOdds(margin=0.3, confidence=confidence)
+    model = method(Budget(epsilon=3.0, delta=1e-5), fairness)
+    rows = {"X_public": parts.X_public, "sensitive_features_public": parts.groups_public}
+    with pytest.raises(PrivateRowsAsPublic, match=REFUSED):
+        model.fit(
+            parts.X,
+            parts.y,
+            X_calibration=parts.X[:300],
+            y_calibration=parts.y[:300],
+            sensitive_features_calibration=parts.groups[:300],
+            **(rows if method is FairSharesClassifier else {"X_public": parts.X_public}),
+        )
+    assert not hasattr(model, "ledger_")
 
 
 def test_nothing_is_spent_before_it_is_refused(parts: Parts) -> None:

@@ -137,7 +137,7 @@ def test_a_margin_about_true_classes_is_read_on_the_calibration_rows(
     table: dict[str, Any], method: Any
 ) -> None:
     labelled = {
-        "X_calibration": table["X"][:120],
+        "X_calibration": table["X"][:120] + 0.001,
         "y_calibration": table["y"][:120],
         "sensitive_features_calibration": (table["X"][:120, 0] > 0.5).astype(int),
     }

@@ -58,7 +58,7 @@ from evenhand.estimators.plan import (
     choose_n_teachers,
     warn_of_drowning,
 )
-from evenhand.estimators.shared_rows import refuse_shared_rows, refuse_shared_stream
+from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.streamed import Lesson, read_streamed_inputs, require_streamable
@@ -242,10 +242,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 synthetic=self._synthetic(given.X_public is not None),
                 needs_groups=self._needs_groups,
             )
-        if data.stream is not None:
-            refuse_shared_stream(data.stream.rows, data.X_public)
-        elif given.X_public is not None and given.votes is None:
-            refuse_shared_rows(data.X_private, data.X_public)
+        if given.X_public is not None:
+            refuse_shared(data, data.X_public)
         return Given(
             data=data,
             partition=self._deal(data, rng.spawn(1)[0]),

@@ -18,6 +18,7 @@ from evenhand.estimators.inputs import (
     calibration_given,
     checked_features,
 )
+from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.fairness import gap_of
 from evenhand.fairness.calibration import CalibratedJoint
 from evenhand.fairness.gate.calibrated import GateCalibration
@@ -67,6 +68,7 @@ def read_calibration(
     ValueError
         If one of the three is missing, if the notion needs no labels, for a label or a group that
         is unknown, and for a (label, group) cell without a row.
+    PrivateRowsAsPublic
     """
     if not calibration_given(vars(given)):
         return None
@@ -76,6 +78,7 @@ def read_calibration(
             f"read. Leave them out, or add their features and groups to the public rows."
         )
     X = checked_features(estimator, given.X_calibration, reset=False, name="X_calibration")
+    refuse_shared(data, X)
     labels = class_codes(given.y_calibration, data.classes)
     names = data.required_groups.names
     try:

@@ -35,6 +35,7 @@ from evenhand.estimators.plan import (
     network_steps,
 )
 from evenhand.estimators.score_counts import release_counts
+from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind, RateNotion
 from evenhand.fairness.groups import GroupCodes
@@ -329,6 +330,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
                 )
             X, y = given.X_calibration, given.y_calibration
             rows = checked_features(self, X, reset=False, name="X_calibration")
+            refuse_shared(data, rows)
             groups = given.sensitive_features_calibration
         else:
             rows, y, groups = data.X_public, None, given.sensitive_features_public

@@ -19,7 +19,7 @@ from evenhand.estimators.inputs import (
     read_fit_inputs,
     take,
 )
-from evenhand.estimators.shared_rows import refuse_shared_rows
+from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, IntArray
@@ -90,7 +90,7 @@ def read_encoded(
         coins=coins,
     )
     if given.X_public is not None and hasattr(estimator, "budget"):  # else nothing is promised
-        refuse_shared_rows(data.X_private, data.X_public)
+        refuse_shared(data, data.X_public)
     encoder: PublicEncoder | PixelEncoder
     if by_schema and not may_be_pictures(data.X_public):  # those have no columns to be scaled
         encoder = PublicEncoder(estimator.schema).fit(None)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ from evenhand._arrow import pa, pc
 from evenhand._frames import as_pandas
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.typing import Array
+
+if TYPE_CHECKING:
+    from evenhand.estimators.inputs import FitInputs
 
 FEW: Final = 0.05
 """Share of public rows that may be private ones beyond what independent samples share."""
@@ -74,6 +77,14 @@ def refuse_shared_rows(X_private: Any, X_public: Any) -> None:
     """
     if not _allowed.get() and passed_as_public(X_private, X_public):
         raise PrivateRowsAsPublic(_REFUSAL)
+
+
+def refuse_shared(data: FitInputs, X_public: Any) -> None:
+    """Refuse rows, public or for calibration, that are the private rows of a fit."""
+    if data.stream is not None:
+        refuse_shared_stream(data.stream.rows, X_public)
+    elif data.cast is None:  # else the private rows are elsewhere
+        refuse_shared_rows(data.X_private, X_public)
 
 
 def refuse_shared_stream(rows: ParquetRows, X_public: pd.DataFrame) -> None:
