@@ -459,6 +459,16 @@ def test_thresholds_are_set_on_the_rows_that_are_set_aside_and_on_no_other() -> 
         assert model.thresholds_.steps != on_all.thresholds_.steps
         said = f"features and groups of the {len(aside)} public rows that set the thresholds"
         assert said in model.guarantee_.public[-1]
+        uncovered = [line for line in model.guarantee_.not_covered if "groups of" in line]
+        assert len(uncovered) == 1
+        assert re.search(f"groups of (the )?{len(aside)} rows .*set aside", uncovered[0])
+        by_rule = inside.with_blind_rule(
+            X[aside], GROUPS[aside], fairness=MARGIN, y_public=Y[aside]
+        )
+        given_away = f"the groups and labels of the {len(aside)} rows that were set aside as public"
+        assert by_rule.guarantee_.not_covered[0] == given_away
+        elsewhere = inside.with_blind_rule(X[PUBLIC], GROUPS[PUBLIC], fairness=MARGIN)
+        assert elsewhere.guarantee_.not_covered == inside.guarantee_.not_covered
         assert pickle.loads(pickle.dumps(inside)).rows_set_aside_ is None
     sure = replace(margin, confidence=0.9, margin=0.5)
     held = fitted({"public_fraction": 0.4, "fairness": sure}, OF_PRIVATE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from evenhand._frames import as_pandas
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fair_tuned import class_codes
 from evenhand.estimators.fitted import FittedModel, columns_of
+from evenhand.estimators.inputs import without_groups_of
 from evenhand.estimators.margins import StudentMargin
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.groups import GroupCodes, encode_groups
@@ -154,7 +154,7 @@ def ruled(
     rows = read_public_rows(
         model._encode(X_public), sensitive_features_public, y_public, fairness, model.classes_
     )
-    out = copy.copy(model)
+    out = model._copied()
     put_around(out, scores, rows, fairness, groups=_fits(groups), randomised=randomised)
     out._fitted = out._describe()
     return out
@@ -178,7 +178,9 @@ def put_around(
     if model.groups_ is None:
         model.groups_ = rows.groups.names
     model.fairness_kind_ = FairnessKind.BLIND_RULE
-    claim = model.guarantee_
+    claim = without_groups_of(
+        model.guarantee_, model.rows_set_aside_, len(rows.X), rows.labels is not None
+    )
     model.guarantee_ = replace(claim, public=(*claim.public, rows.said))
 
 

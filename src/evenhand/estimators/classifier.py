@@ -134,6 +134,12 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "rows_set_aside_"}
 
+    def _copied(self) -> Self:
+        """Return a copy that knows, unlike a pickle, which rows were set aside."""
+        model = copy.copy(self)
+        model.rows_set_aside_ = self.rows_set_aside_
+        return model
+
     def fit(
         self,
         X: Any,
@@ -388,7 +394,7 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
                 "constraint of a linear student. Train PATEClassifier, which is a release of its "
                 "own."
             )
-        model = copy.copy(self)
+        model = self._copied()
         model._drop_margin()
         model._fitted = model._describe()
         return model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
+from evenhand.estimators.inputs import without_groups_of
 from evenhand.estimators.margins import StudentMargin
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import encode_groups
@@ -56,7 +56,7 @@ def tuned(
         len(model.classes_),
         weight=weight,
     )
-    out = copy.copy(model)
+    out = model._copied()
     out.student_ = layer.with_weights(found.fit.coef, found.fit.intercept)
     out.student_margin_ = StudentMargin(
         notion=fairness, gap=found.fit.gap, met=found.fit.met, groups=groups.names
@@ -64,7 +64,8 @@ def tuned(
     out.score_counts_ = NO_COUNTS  # they are of the scores before
     out.tuning_weight_, out.fairness_kind_ = found.weight, FairnessKind.WEIGHTS
     said = f"the features, groups and labels of the {len(X)} public rows that tuned the student"
-    out.guarantee_ = replace(model.guarantee_, public=(*model.guarantee_.public, said))
+    claim = without_groups_of(model.guarantee_, model.rows_set_aside_, len(X), labels=True)
+    out.guarantee_ = replace(claim, public=(*claim.public, said))
     out._fitted = out._describe()
     return out
 

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel, columns_of
+from evenhand.estimators.inputs import without_groups_of
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.saving import model_folder
 from evenhand.estimators.threshold_rows import ThresholdRows, check_tightening
@@ -113,7 +114,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
             source=rows.source(fairness),
             held=held,
         )
-        return cls.of_cuts(model, cuts, _guarantee(model.guarantee_, cuts, rows.n_public))
+        return cls.of_cuts(model, cuts, _guarantee(model, cuts, rows.n_public))
 
     @property
     def fitted_(self) -> FittedModel:
@@ -212,14 +213,15 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         return out
 
 
-def _guarantee(guarantee: Guarantee, cuts: Cuts, n_rows: int) -> Guarantee:
+def _guarantee(model: Any, cuts: Cuts, n_rows: int) -> Guarantee:
     """Return the claim with what is public of these rows, and what the thresholds go by."""
-    out = guarantee.with_warning(NEEDS_GROUP)
+    out: Guarantee = model.guarantee_.with_warning(NEEDS_GROUP)
     if cuts.source in ("own probabilities", "expected counts"):
         out = out.with_warning(BY_PROBABILITIES)
     if not n_rows:
         return out
     labelled = cuts.source == "calibration rows"
+    out = without_groups_of(out, model.rows_set_aside_, n_rows, labelled)
     what = "features, groups and labels" if labelled else "features and groups"
     said = f"the {what} of the {n_rows} public rows that set the thresholds"
     return replace(out, public=(*out.public, said))

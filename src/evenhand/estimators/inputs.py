@@ -30,7 +30,7 @@ from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.owners.collection import OwnerVotes, VotesRefused, classes_as
 from evenhand.owners.digests import PublicRows
 from evenhand.owners.noisy_sums import NoisySums
-from evenhand.privacy import Ledger
+from evenhand.privacy import Guarantee, Ledger
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import secret_coins
 from evenhand.teachers.partition import chosen_units
@@ -253,6 +253,22 @@ class FitInputs:
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.classes)
+
+
+def without_groups_of(claim: Guarantee, aside: IntArray | None, n: int, labels: bool) -> Guarantee:
+    """Return a claim that does not cover the groups of ``n`` rows, if they are those set aside.
+
+    As many rows as ``public_fraction`` set aside are taken to be these; ``labels`` says that their
+    labels are given away with their groups.
+    """
+    if aside is None or n != len(aside):
+        return claim
+    what = "groups and labels" if labels else "groups"
+    said = f"the {what} of the {n} rows that were set aside as public"
+    known = said, f"the features and groups of {n} rows of the table, set aside as public"
+    if not labels and any(line in claim.not_covered for line in known):
+        return claim
+    return replace(claim, not_covered=(said, *claim.not_covered))
 
 
 def calibration_given(given: Mapping[str, Any]) -> bool:
