@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import evenhand
-from evenhand import Budget, DemographicParity, EqualizedOdds, _words
+from evenhand import Budget, DemographicParity, DPSGDClassifier, EqualizedOdds, _words
 from evenhand.datasets import Schema
 from evenhand.estimators.auto import (
     MARGINS,
@@ -426,6 +426,29 @@ def test_what_thresholds_cannot_be_set_on_is_refused_before_training_and_the_old
     with pytest.raises(ValueError, match=words):
         model.fit(FRAME[PRIVATE], Y[PRIVATE], **given, progress=_no_step)
     assert model.model_ is before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "y", "words"),
+    [
+        ({"budget": 1.0}, Y, "budget must be a Budget"),
+        ({"fairness": "demographic parity"}, Y, "fairness must be a DemographicParity"),
+        ({"group_at_prediction": "no"}, Y, "group_at_prediction must be true or false"),
+        ({"gradients": "no"}, Y, "gradients must be true or false"),
+        ({"score_counts": "yes"}, Y, "score_counts must be true or false"),
+        ({"score_counts": True}, Y, "nothing would read the counts"),
+        ({}, [None, *Y[1:]], "y has no label in row"),
+        ({}, [pd.NA, *(Y[1:] == "yes")], "y has no label in row"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_words(
+    arguments: dict[str, Any], y: Any, words: str
+) -> None:
+    model = AutoClassifier(BUDGET, MARGIN).set_params(**arguments)
+    with pytest.raises((ValueError, TypeError), match=words):
+        model.fit(X[PRIVATE], y[PRIVATE], **OF_PUBLIC, **OF_PRIVATE)
+    with pytest.raises(TypeError, match="score_counts must be true or false"):
+        DPSGDClassifier(BUDGET, score_counts="yes").fit(X, Y, X_public=X[PUBLIC])
 
 
 def test_frames_of_polars_have_thresholds_on_the_rows_that_are_set_aside() -> None:

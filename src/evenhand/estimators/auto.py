@@ -14,20 +14,23 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand import _checks
 from evenhand.datasets import Schema
 from evenhand.datasets.parquet import ParquetRows
-from evenhand.estimators.classifier import Arguments
+from evenhand.estimators.classifier import Arguments, checked_budget
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import (
     NOT_TAKEN,
     Progress,
     calibration_given,
+    coded_labels,
     may_be_pictures,
 )
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.rows_after import RowsAfter
 from evenhand.estimators.spec import CALIBRATION, MethodSpec
 from evenhand.estimators.synthetic_rows import SYNTHETIC
+from evenhand.estimators.threshold_rows import WAY_OUT
 from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import Notion, RateNotion
+from evenhand.fairness.notions import require_notion
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
@@ -509,10 +512,16 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             "ledger": ledger,
             "progress": progress,
         }
-        classes = y if self.classes is None else self.classes
-        known = np.zeros(0) if isinstance(classes, str) else np.unique(np.asarray(classes))
+        self._check_arguments()
+        known = self._classes(X, y)
         case = self._case(X, given, two_classes=len(known) == 2)
         choice = choose(case)
+        if self.score_counts and not choice.counts:
+            raise ValueError(
+                "score_counts=True counts scores for thresholds by group, and here nothing would "
+                "read the counts: it takes group_at_prediction=True, a margin, two classes, "
+                "sensitive_features and DP-SGD, and no calibration rows. Leave it out."
+            )
         model = self._estimator(choice, given)
         after = self._rows_after(X, given, case, choice)
         if after is not None:
@@ -540,6 +549,23 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         # Last: a fit that was refused leaves the one before as it was.
         self.model_, self.choice_ = model, choice
         return self
+
+    def _check_arguments(self) -> None:
+        """Refuse values that the choice would misread."""
+        checked_budget(self.budget)
+        fairness: object = self.fairness
+        if not isinstance(fairness, Notion | None):
+            require_notion(fairness, WAY_OUT)
+        _checks.flag("group_at_prediction", self.group_at_prediction)
+        _checks.flag("gradients", self.gradients)
+        if self.score_counts is not None:
+            _checks.flag("score_counts", self.score_counts)
+
+    def _classes(self, X: Any, y: ArrayLike) -> Array:
+        """Return the classes; none where a stream names the column that has them."""
+        if not isinstance(X, ParquetRows):
+            return coded_labels(self, y)[1]
+        return np.zeros(0) if self.classes is None else np.unique(np.asarray(self.classes))
 
     def _rows_after(
         self, X: Any, given: Mapping[str, Any], case: Case, choice: Choice

@@ -37,6 +37,16 @@ from evenhand.students.small_groups import Held
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
 
 
+def checked_budget(budget: object) -> Budget:
+    """Return the budget of a fit; anything else is refused."""
+    if not isinstance(budget, Budget):
+        raise ValueError(
+            f"budget must be a Budget, got {budget!r}. Say how much privacy loss is allowed, for "
+            f"example budget=Budget(epsilon=3.0, delta=1e-5)."
+        )
+    return budget
+
+
 def _student_has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(self.student_, name)
 
@@ -627,12 +637,7 @@ class PrivateClassifier(ClassifierWithClaim):
 
     def _checked_budget(self) -> Budget:
         """Return the budget, which nobody may leave out."""
-        if not isinstance(self.budget, Budget):
-            raise ValueError(
-                f"budget must be a Budget, got {self.budget!r}. Say how much privacy loss is "
-                f"allowed, for example budget=Budget(epsilon=3.0, delta=1e-5)."
-            )
-        return self.budget
+        return checked_budget(self.budget)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

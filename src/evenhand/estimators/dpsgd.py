@@ -464,6 +464,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         return Whitening.halfway(encoder.transform(data.X_public)), (why,)
 
     def _learner(self) -> DPSGD:
+        _checks.flag("score_counts", self.score_counts)
         if (notion := self._on_new_rows) is not None:
             if self.score_counts:
                 raise ValueError(

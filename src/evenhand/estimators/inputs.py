@@ -306,7 +306,7 @@ class _Records:
     def read(cls, estimator: Any, given: FitArguments) -> tuple[_Records, Array]:
         """Check what was given of each row; also return the classes."""
         X = checked_features(estimator, given.X, reset=True)
-        codes, classes = _coded_labels(estimator, given.y)
+        codes, classes = coded_labels(estimator, given.y)
         n = _checks.same_length(X=X, y=codes)
         if n < 2:
             raise ValueError(f"At least 2 private rows are needed, got n_samples={n} (1 sample?).")
@@ -566,7 +566,7 @@ def take(rows: Any, index: IntArray) -> Any:
     return rows.iloc[index] if hasattr(rows, "iloc") else rows[index]
 
 
-def _coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
+def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
     """Return the codes of the labels, and the classes that these stand for."""
     if y is None:
         raise ValueError(
