@@ -105,6 +105,23 @@ def test_a_round_that_is_run_twice_is_charged_twice(tmp_path: Path) -> None:
     assert spent[1] == pytest.approx(2 * spent[0], rel=1e-6)
 
 
+def test_a_test_table_that_does_not_go_with_the_votes_is_refused_before_anything_is_spent(
+    tmp_path: Path,
+) -> None:
+    table = pd.read_csv("test.csv")
+    table.rename(columns={"z": "zz"}).to_csv(tmp_path / "wrong.csv", index=False)
+    common = (
+        f"aggregate {ALL} {ASKED} --keys keys --label repaid --out {tmp_path / 'model'} --json "
+        f"--ledger {tmp_path / 'ledger.db'} --account-epsilon 4"
+    )
+    done = run(f"{common} --test {tmp_path / 'wrong.csv'}")
+    assert done.exit_code == 2
+    assert "has no column 'z'" in done.stderr
+    done = run(f"{common} --test test.csv")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["account"]["epsilon_spent"] <= 4.0
+
+
 def test_bad_votes_are_all_named_and_nothing_is_written(tmp_path: Path) -> None:
     changed = tmp_path / "changed.json"
     changed.write_text(Path("v1.json").read_text().replace('"owner": "o1"', '"owner": "x"'))

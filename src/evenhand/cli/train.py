@@ -142,13 +142,11 @@ def _known_groups(
     """Return the groups that the model will know, as far as tables tell before it is trained."""
     from evenhand.fairness.groups import encode_groups
 
-    of = [labelled.get("sensitive_features_calibration")]
-    if not (labelled and given.group_thresholds):
-        public = given.keeps_margin_after or given.trains_by_public_groups
-        of += [
-            None if groups is None else sensitive_features(groups)
-            for groups in (tables.groups if public else None, tables.private_groups)
-        ]
+    public = given.keeps_margin_after or given.trains_by_public_groups
+    of = [labelled.get("sensitive_features_calibration")] + [
+        None if groups is None else sensitive_features(groups)
+        for groups in (tables.groups if public else None, tables.private_groups)
+    ]
     return sorted({name for each in of if each is not None for name in encode_groups(each).names})
 
 

@@ -142,7 +142,7 @@ def _same_features(rows: Any, like: Any, schema: Schema | None) -> Any:
                     ColumnSchema(name=c.name, kind="numeric", missing=True) for c in numbers
                 )
             )
-        schema.check(rows, where="X_calibration", ignore_extra=True)
+        schema.check(rows, where="calibration rows", ignore_extra=True)
     return rows
 
 

@@ -134,11 +134,12 @@ def _may_be_among(column: Any, probes: pd.Series[Any]) -> Any:
 
 
 _REFUSAL: Final = (
-    "Public rows are the same as private rows, value for value, more often than in two samples "
-    "of such a table: was the private table, or a part of it, passed as public? The guarantee "
-    "does not cover the features of public rows. Give rows of other people; or set rows aside "
-    "with public_fraction= (--public-fraction), which the guarantee then says; or, if these "
-    "rows are public, go on with evenhand.estimators.allow_shared_rows() (--allow-shared-rows)."
+    "Public rows, or calibration rows, are the same as private rows, value for value, more often "
+    "than in two samples of such a table: was the private table, or a part of it, passed as "
+    "public? The guarantee does not cover the features of public rows. Give rows of other people; "
+    "or set rows aside with public_fraction= (--public-fraction), which the guarantee then says; "
+    "or, if these rows are public, go on with evenhand.estimators.allow_shared_rows() "
+    "(--allow-shared-rows)."
 )
 
 
