@@ -325,6 +325,7 @@ OF_KNOWN = {
 SEEN = {"group_at_prediction": True}
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
 @pytest.mark.parametrize(
     "fairness",
     [EqualizedOdds(margin=0.02), ErrorParity(margin=0.02), TruePositiveRateParity(margin=0.02)],
@@ -467,6 +468,7 @@ def test_frames_of_polars_have_thresholds_on_the_rows_that_are_set_aside() -> No
     assert model.groups_ == ("a", "b", "c")
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
 def test_thresholds_are_set_on_the_rows_that_are_set_aside_and_on_no_other() -> None:
     # By hand: the same thresholds on these rows alone; on all rows they are others.
     margin = DemographicParity(margin=0.02)

@@ -494,7 +494,10 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
             Standard errors of the gap, as these rows are a sample, by which thresholds are set
             inside the margin, at most to a gap of 0. Without it every second model whose margin
             binds is beyond it in the population; with 1 about one in six, where the margin is
-            wider than that error. Not with ``confidence``, which chooses it by held-out rows.
+            wider than that error. Of more than two groups each difference is held inside by its
+            own error, and a group too small to tell the margin is named in a
+            ``MarginNotSupported`` warning. Not with ``confidence``, which chooses it by held-out
+            rows.
 
         Returns
         -------

@@ -47,8 +47,9 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         confidence.
     margin_supported_ : float
     held_margin_ : float
-        The margin that the thresholds were set to, at most that of ``fairness_``: see
-        ``tightening`` of ``with_group_thresholds``.
+        The margin that the thresholds were set to, at most that of ``fairness_``, and of more than
+        two groups the least that a difference was held to: see ``tightening`` of
+        ``with_group_thresholds``.
     fairness_ : RateNotion
         Kept in expectation where ``margin_source_`` says: on public rows exactly, by noisy counts
         up to noise and ranges; on other rows up to sampling error.

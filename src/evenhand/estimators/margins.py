@@ -142,7 +142,8 @@ class Cuts:
     source : str
         Where the margin is read, a key of ``WHERE``.
     held : float or None
-        The margin that the thresholds were set to there; None where it is that of ``notion``.
+        The margin that the thresholds were set to there, of more than two groups the least that a
+        difference was held to; None where it is that of ``notion``.
 
     Privacy
     -------
@@ -166,6 +167,12 @@ class Cuts:
     def to(self) -> float:
         """The margin that the thresholds were set to."""
         return float(self.notion.margin) if self.held is None else self.held
+
+    @property
+    def to_in_words(self) -> str:
+        """That margin, and whether it is the least of several."""
+        least = len(self.groups) > 2 and self.held is not None
+        return f"{self.to:.4f}" + " or more, by how well each difference is known" * least
 
     @property
     def supported(self) -> float | None:

@@ -28,6 +28,7 @@ from evenhand.students.confident import (
 from evenhand.students.inferred_groups import folds
 from evenhand.students.score_counts import NO_COUNTS, certain_rows, count_scores, rows_of
 from evenhand.students.thresholds import PLAIN, GroupThresholds, Steps, within_of
+from evenhand.students.tightening import bounds_inside
 from evenhand.students.within import SOURCES, Within
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
@@ -238,8 +239,8 @@ class ThresholdRows:
         -------
         GroupThresholds
         float or None
-            The margin that they were set to: less than that of ``fairness`` by ``tightening``
-            standard errors of the gap, at least 0; None where it is that.
+            The margin that they were set to, see ``bounds_inside``: of more than two groups the
+            least that a difference is held to. None where it is that of ``fairness``.
         Estimate or None
             The gap on rows that they were not set on, with a confidence.
         """
@@ -255,9 +256,17 @@ class ThresholdRows:
         if len(self.counts):
             public = count_scores(self.scores, self.codes, len(self.names))
             certain = certain_rows(self.counts, self.noise, public, rates)
-        error = within.standard_error(found.probabilities(scores, within.groups), certain)
-        held = max(0.0, float(fairness.margin) - tightening * error)
-        return self.fit(replace(fairness, margin=held)), held, None
+        decided = found.probabilities(scores, within.groups)
+        bounds = bounds_inside(within, decided, self.names, tightening=tightening, certain=certain)
+        found = GroupThresholds.fit(
+            scores,
+            within.groups,
+            fairness=fairness,
+            n_groups=within.n_groups,
+            labels=self.labels,
+            bounds=bounds,
+        )
+        return found, float(bounds.min(initial=fairness.margin)), None
 
     def _fit(
         self, fairness: RateNotion, known: slice | IntArray

@@ -52,7 +52,7 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
         lines.append(
             f"Thresholds: {named}; margin {report.cuts.notion.margin:g} of "
             f"{report.cuts.notion.title}, kept {report.cuts.where}"
-            + ("." if report.cuts.held is None else f", where it is {report.cuts.held:.4f}.")
+            + ("." if report.cuts.held is None else f", where it is {report.cuts.to_in_words}.")
         )
     if report.derived is not None:
         lines.append(

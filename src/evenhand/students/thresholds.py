@@ -116,6 +116,7 @@ class GroupThresholds:
         fairness: RateNotion,
         n_groups: int,
         labels: ArrayLike | None = None,
+        bounds: FloatArray | None = None,
     ) -> GroupThresholds:
         """Set the thresholds.
 
@@ -132,6 +133,9 @@ class GroupThresholds:
         labels : array-like of int, shape (n,), optional
             True classes of these rows, 0 or 1, for a notion about true classes. Default: the
             model's own probabilities of them.
+        bounds : ndarray of float64, shape (n_differences,), optional
+            How large each difference of rates may be, in the order of ``Within.combined``. Default:
+            the margin.
 
         Raises
         ------
@@ -149,17 +153,21 @@ class GroupThresholds:
         within = within_of(fairness, p, z, n_groups, labels)
         cells = within.cells(2)
         program = _Program.of(p, z, cells, within.combined(2))
-        if program.holds(fairness.margin):  # the model's own decisions
+        if bounds is None:
+            bounds = np.full(len(program.constant), float(fairness.margin))
+        margin = float(bounds.min(initial=fairness.margin))
+        alike = bool((bounds == margin).all())
+        if program.holds(bounds):  # the model's own decisions
             return cls.of_steps([((PLAIN,), (0.0,), (1.0,))] * n_groups)
-        in_one_variable = fairness.reference == "pairwise" or n_groups == 2
+        in_one_variable = alike and (fairness.reference == "pairwise" or n_groups == 2)
         if not (isinstance(fairness, DemographicParity) and in_one_variable):
-            return cls.of_steps(program.solve(fairness.margin))
+            return cls.of_steps(program.solve(bounds))
         # Of two groups every reference compares the one with the other, in its own unit.
         unit = 1.0
         if fairness.reference == "overall" and n_groups == 2:
             unit = sizes.max() / sizes.sum()
         falling = [np.sort(p[z == g])[::-1] for g in range(n_groups)]
-        rates = _rates_within(falling, min(1.0, fairness.margin / unit))
+        rates = _rates_within(falling, min(1.0, margin / unit))
         cuts = [_cut(own, float(rate)) for own, rate in zip(falling, rates, strict=True)]
         return cls.of_steps([((cut,), (at,), (1.0,)) for cut, at in cuts])
 
@@ -310,19 +318,19 @@ class _Program:
             plain=np.array(plain),
         )
 
-    def holds(self, margin: float) -> bool:
-        """Whether the model's own decisions are within the margin."""
+    def holds(self, bounds: FloatArray) -> bool:
+        """Whether the model's own decisions are within the bounds of the differences."""
         apart = self.constant + self.apart[self.plain].sum(axis=0)
-        return bool((np.abs(apart) <= margin + FUZZ).all())
+        return bool((np.abs(apart) <= bounds + FUZZ).all())
 
-    def solve(self, margin: float) -> list[Steps]:
-        """Return the steps of each group that have the least expected error within the margin.
+    def solve(self, bounds: FloatArray) -> list[Steps]:
+        """Return the steps of each group that have the least expected error within the bounds.
 
         The program begins with few thresholds. Those that are worth more than the best so far, at
         the prices of the margin, join them until there are none. One from below joins only if it is
         better: error parity alone has many solutions, and a threshold from above is plainer.
         """
-        bound = max(0.0, margin - _FEASIBILITY)
+        bound = np.maximum(0.0, bounds - _FEASIBILITY)
         apart = np.concatenate([self.apart, -self.apart], axis=1)
         limits = np.concatenate([bound - self.constant, bound + self.constant])
         of_group = self.group == np.arange(len(self.scores))[:, None]
@@ -346,8 +354,8 @@ class _Program:
             )
             if solved.x is None and use.all():
                 raise ValueError(
-                    f"No decisions by score and group are within the margin of {margin:g} on the "
-                    f"public rows: {solved.message} Widen the margin."
+                    f"No decisions by score and group are within {bounds.min():g} on the public "
+                    f"rows: {solved.message} Widen the margin."
                 )
             if solved.x is None:
                 use[:] = True

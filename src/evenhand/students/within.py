@@ -189,17 +189,33 @@ class Within:
             How many rows of a sample would say as much as those of each group do. Default: as
             many as there are.
         """
+        apart, weights, variance = self.sampled(decided, certain)
+        errors, apart = np.sqrt(weights**2 @ variance), np.abs(apart)
+        return float(errors[apart >= apart.max(initial=0.0) - _EQUAL].max(initial=0.0))
+
+    def sampled(
+        self, decided: FloatArray, certain: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the differences, and how they vary with the sample; see ``standard_error``.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_differences,)
+        ndarray of float64, shape (n_differences, n_cells)
+            What one row more of class 1 in each cell adds to each difference.
+        ndarray of float64, shape (n_cells,)
+            Variance of how many rows of each cell are given class 1, independent of the others.
+        """
         cells = self.cells(2)
         sizes, hits = cells.sum(axis=0), decided @ cells
         rates = (hits + 0.5) / (sizes + 1.0)  # no rate is certain because nobody is an exception
         combined = self.combined(2)
-        apart = np.abs(combined[:, :, 1] @ hits + combined[:, :, 0] @ (sizes - hits))
+        apart: FloatArray = combined[:, :, 1] @ hits + combined[:, :, 0] @ (sizes - hits)
         variance = sizes * rates * (1.0 - rates)
         if certain is not None:
             rows = np.bincount(self.groups, minlength=self.n_groups)
             variance *= np.repeat(rows / certain, len(sizes) // self.n_groups)
-        errors = np.sqrt((combined[:, :, 1] - combined[:, :, 0]) ** 2 @ variance)
-        return float(errors[apart >= apart.max(initial=0.0) - _EQUAL].max(initial=0.0))
+        return apart, combined[:, :, 1] - combined[:, :, 0], variance
 
     def cells(self, n_classes: int) -> FloatArray:
         """Return 1 where a row is in a cell and 0 where not, (n, n_cells); see ``combined``."""
