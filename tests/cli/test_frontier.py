@@ -121,6 +121,18 @@ def test_rows_of_the_front_say_in_what_settings_of_a_method_differ(spec: Path) -
     )
 
 
+def test_runs_without_a_gap_stand_on_no_front_and_that_is_said(spec: Path) -> None:
+    # So few calibration rows: the reject option refuses everybody, and no rate is left.
+    pd.read_csv("test.csv").head(20).to_csv("labelled.csv", index=False)
+    spec.write_text(
+        GRID.split("[[runs]]")[0] + 'calibration = "labelled.csv"\n[[runs]]\n'
+        'method = "non-private"\nfairness = "equalized-odds"\nreject_margin = 0.01\n'
+    )
+    result = run("grid.toml", "--out", "out")
+    assert result.exit_code == 0, result.output
+    assert "No run has both an error and a gap that are numbers" in " ".join(result.output.split())
+
+
 def test_a_grid_without_private_rows_releases_nothing(spec: Path) -> None:
     spec.write_text(GRID.replace("[data]", '[data]\nkind = "public stand-in"'))
     result = run("grid.toml", "--out", "front")

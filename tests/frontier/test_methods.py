@@ -334,6 +334,15 @@ def test_calibration_rows_are_read_by_the_notions_about_true_classes_alone(files
     }
 
 
+def test_a_rule_around_a_student_that_reads_no_sparse_rows_is_measured_beside_it(
+    files: Path,
+) -> None:
+    # Curves of explainable boosting read dense rows; the student inside the rule is measured too.
+    found = swept(files, "", 'method = ["dp-ebm", "pate"]\nblind_margin = [0.05]\n')
+    assert {run.setting.method for run in found} == {"dp-ebm", "pate"}
+    assert all(0 <= run.error_without_margin <= 1 for run in found)
+
+
 def test_a_share_for_counts_beside_the_public_rows_is_an_argument(files: Path) -> None:
     found = swept(
         files,

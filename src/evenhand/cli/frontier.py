@@ -197,6 +197,13 @@ def _show_front(runs: list[Run]) -> None:
     from evenhand.frontier import front
 
     best = [run for run, on in zip(runs, front(runs), strict=True) if on]
+    if not best:  # NaN is neither better nor worse
+        show(
+            "No run has both an error and a gap that are numbers, so none is listed: a reject "
+            "option that refuses every row of a group has none. Raise reject_margin, or give more "
+            "test and calibration rows."
+        )
+        return
     first = sorted(best, key=lambda run: (run.epsilon, run.gap))[:_SHOWN]
     apart = _apart(runs, first)
     rows = [

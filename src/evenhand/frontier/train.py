@@ -313,7 +313,7 @@ class _Trial:
             self._truth[given],
             predicted[given],
             n_classes,
-            without_margin=None if free is None else free.predict(self._sparse).astype(int)[given],
+            without_margin=None if free is None else self._decided(free)[given],
         )
         unbound = found.without_margin
         return {
@@ -335,12 +335,16 @@ class _Trial:
                 X = self._material.X_test
                 rows = np.asarray(X, dtype=np.float64) if isinstance(X, Features) else X
                 self._encoded = fitted.encoder.transform(rows)
-            linear = isinstance(fitted.student, LogisticRegression)
-            codes: IntArray = fitted.student.predict(self._sparse if linear else self._encoded)
-            return codes.astype(np.int64)
+            return self._decided(fitted.student)
         labels = decide(model, self._material.X_test, self._material.groups_test)
         found: IntArray = np.searchsorted(fitted.classes, labels).astype(np.int64)
         return found
+
+    def _decided(self, student: Any) -> IntArray:
+        """Return what a student decides about the encoded rows."""
+        linear = isinstance(student, LogisticRegression)
+        codes: IntArray = student.predict(self._sparse if linear else self._encoded)
+        return codes.astype(np.int64)
 
     @cached_property
     def _sparse(self) -> Any:
