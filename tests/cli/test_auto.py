@@ -162,6 +162,22 @@ def test_thresholds_by_counts_of_scores_need_no_public_row(
     assert not Path("no").exists()
 
 
+@pytest.mark.parametrize("method", [None, "dpsgd"])
+def test_thresholds_by_counts_of_scores_need_no_group_of_a_public_row(
+    method: str | None, town: Path, train: Run, refuse: Run, asked: Run
+) -> None:
+    pd.read_csv("public.csv").drop(columns="sex").to_csv("without.csv", index=False)
+    more = {**AUTO, "--public": "without.csv", "--method": method}
+    counted = ("--group-thresholds", "--score-counts")
+    train(more, *counted)
+    assert evenhand.load("model").margin_source_ == "noisy counts"
+    more["--out"] = "no"
+    said = refuse(*asked(more), "--group-thresholds", "--no-counts")
+    assert "has no column 'sex'" in " ".join(said.split())
+    train({**more, "--public": "public.csv", "--out": "both"}, *counted)
+    assert any("set the thresholds" in said for said in evenhand.load("both").guarantee_.public)
+
+
 def test_counts_that_nothing_would_read_are_refused(town: Path, refuse: Run, asked: Run) -> None:
     people(N_PUBLIC, 1).to_csv("known.csv", index=False)
     odds = ("--group-thresholds", "--fairness", "equalized-odds", "--calibration", "known.csv")

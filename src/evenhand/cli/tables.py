@@ -109,7 +109,8 @@ def read_training(
 ) -> TrainingTables:
     """Read the private table and, if there is one, the public table, and check that they match.
 
-    ``groups_of`` says whose groups are needed: "public", "private", both or neither;
+    ``groups_of`` says whose groups are needed: "public", or "public if known" where a public table
+    without a sensitive column will do, "private", both or neither;
     ``groups_are_all``, that nothing but them is private; ``regrouping``, what becomes of them;
     ``images``, that the tables list pictures; ``some``, that the private rows are not all.
 
@@ -143,7 +144,8 @@ def read_training(
             counted = group_columns(others, roles.sensitive)
         grouping = regrouping.read(counted, public)
     groups = private_groups = None
-    if roles.sensitive and "public" in groups_of:
+    known = others is None or any(column in others for column in roles.sensitive)
+    if roles.sensitive and ("public" in groups_of or (known and "public if known" in groups_of)):
         groups = _groups(table if others is None else others, roles, grouping)
     if roles.sensitive and "private" in groups_of:
         private_groups = _groups(table, roles, grouping, all_that_is_private=groups_are_all)

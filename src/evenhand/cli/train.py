@@ -157,7 +157,8 @@ def _opened(
     if choice is None or given.images or given.streams:
         return given.private, given, choice
     private = read(given.private)
-    given, choice = resolved(replace(given, method=AUTO), tuple(private))
+    public = () if given.public is None else tuple(read(given.public))
+    given, choice = resolved(replace(given, method=AUTO), tuple(private), public)
     train_checks.check(given)
     return private, given, choice
 
@@ -294,9 +295,8 @@ def _rows_after(
     if labelled:
         X, y, groups = (labelled[name] for name in CALIBRATION)
         return RowsAfter(X=X, groups=groups, y=y)
-    if given.public is None and given.public_fraction is None:
+    if tables.groups is None or (given.public is None and given.public_fraction is None):
         return None  # thresholds have nothing but the counts of scores to be set on
-    assert tables.groups is not None
     groups = sensitive_features(tables.groups)
     if tables.X_public is not None:
         return RowsAfter(X=tables.X_public, groups=groups)

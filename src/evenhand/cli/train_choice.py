@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from evenhand.estimators.auto import Choice
 
 
-def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainOptions, Choice]:
+def resolved(
+    given: TrainOptions, columns: Collection[str] = (), public: Collection[str] = ()
+) -> tuple[TrainOptions, Choice]:
     """Return the options with the method that fits the case, and why it does.
 
     Parameters
@@ -22,6 +24,8 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
     given : TrainOptions
     columns : collection of str
         Those of the private table, once they are known.
+    public : collection of str
+        The same of the public table.
     """
     from evenhand.estimators.auto import Case, choose, counts_pay
     from evenhand.fairness.notion import RateNotion
@@ -46,9 +50,10 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
         of_rates=issubclass(notion, RateNotion),
         confident=given.confidence is not None,
         group_at_prediction=given.group_thresholds,
-        public_groups=given.public is not None or given.public_fraction is not None,
+        public_groups=given.public_fraction is not None
+        or (given.public is not None and _named(given.sensitive, public)),
         public_labels=given.calibration is not None,
-        private_groups=not columns or all(name in columns for name in given.sensitive or ()),
+        private_groups=_named(given.sensitive, columns),
         scaled=_scaled(given),
         pays_for_counts=counts_pay(given.score_counts, budget),
     )
@@ -62,6 +67,11 @@ def resolved(given: TrainOptions, columns: Collection[str] = ()) -> tuple[TrainO
             f"--group-thresholds."
         )
     return replace(given, method=choice.method, score_counts=choice.counts), choice
+
+
+def _named(sensitive: Collection[str] | None, columns: Collection[str]) -> bool:
+    """Whether a table has the sensitive columns, as far as its columns are known."""
+    return not columns or all(name in columns for name in sensitive or ())
 
 
 def _of_teachers(given: TrainOptions) -> list[str]:

@@ -535,10 +535,14 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
 
     @property
     def reads_groups_of(self) -> tuple[str, ...]:
-        """Whose groups are read: of the public rows, of the private rows."""
+        """Whose groups are read: of the public rows, of the private rows.
+
+        Where noisy counts can stand for the groups of public rows, these are read if known.
+        """
         public = self.keeps_margin_after or self.spec.teachers or self.trains_by_public_groups
         public &= self.spec.protects == "record"
         private = (self.trains_by_groups or bool(self.score_counts)) and (
             self.check_drift or self.spec.reads_private_groups(vars(self))
         )
-        return ("public",) * public + ("private",) * private
+        spared = self.score_counts and self.confidence is None
+        return ("public if known" if spared else "public",) * public + ("private",) * private
