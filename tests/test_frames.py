@@ -156,6 +156,25 @@ def test_the_kind_of_a_column_does_not_depend_on_what_is_missing(values: list[An
         ]
 
 
+@pytest.mark.parametrize("truth", [True, False], ids=["truth values", "whole numbers"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        pl.Series,
+        lambda y: pa.chunked_array([y.tolist()]),
+        lambda y: pd.Series(y).convert_dtypes(),
+        lambda y: pd.Series(y, dtype="category"),
+    ],
+    ids=["polars", "pyarrow", "nullable", "categorical"],
+)
+def test_labels_come_back_as_what_they_were(made: Callable[[Any], Any], truth: bool) -> None:
+    X = np.arange(60.0).reshape(30, 2)
+    y = X[:, 0] > 25 if truth else (X[:, 0] > 25).astype(np.int64) + 3
+    model = DPSGDClassifier(Budget(epsilon=3.0, delta=1e-5), random_state=0)
+    found = model.fit(X, made(y), X_public=X + 0.5).predict(X)
+    assert found.dtype == model.classes_.dtype == y.dtype
+
+
 def test_a_lazy_frame_is_refused_with_the_way_out() -> None:
     with pytest.raises(TypeError, match=r"polars LazyFrame has no rows yet. Pass frame.collect"):
         as_pandas(pl.LazyFrame({"x": [1]}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 
 # Types that pandas would choose by the values: whether some are missing must not change a column's
@@ -15,6 +16,25 @@ _NULLABLE: Final[dict[type, str]] = {
     **{kind: kind.__name__ for kind in (nw.Int8, nw.Int16, nw.Int32, nw.Int64)},
     **{kind: kind.__name__ for kind in (nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)},
 }
+
+
+def without_nulls(values: Any) -> Any:
+    """Return a nullable or categorical column of truth values or whole numbers as a plain array.
+
+    Scikit-learn makes floats of such a column. One that does miss a value, or is of another kind,
+    stays as it is.
+
+    Examples
+    --------
+    >>> without_nulls(pd.Series([True, False], dtype="boolean"))
+    array([ True, False])
+    """
+    if not isinstance(values, pd.Series) or values.isna().any():
+        return values
+    of = values.dtype
+    kind = (of.categories.dtype if isinstance(of, pd.CategoricalDtype) else of).kind
+    plain = {"b": np.bool_, "i": np.int64, "u": np.uint64}.get(kind)
+    return values if plain is None or isinstance(of, np.dtype) else values.to_numpy(dtype=plain)
 
 
 def as_pandas(values: Any) -> Any:

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from evenhand import _checks, _values
-from evenhand._frames import as_pandas
+from evenhand._frames import as_pandas, without_nulls
 from evenhand.datasets.cells import CellTable
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.encoder import PublicEncoder
@@ -572,7 +572,7 @@ def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
-    values = column_or_1d(as_pandas(y), warn=True)
+    values = column_or_1d(without_nulls(as_pandas(y)), warn=True)
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
         raise ValueError(
