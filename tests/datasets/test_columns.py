@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenhand.datasets import PublicEncoder, Schema, inspect
@@ -86,6 +89,40 @@ def test_codes_texts_and_places_say_the_same(values: list[Any]) -> None:
             assert (known[place] if place >= 0 else None) == (
                 text_of(value) if text_of(value) in known else None
             )
+
+
+EQUAL_BUT_NOT_ALIKE: list[Any] = [
+    *(1, 1.0, True, "1", Decimal("1"), Decimal("1.00"), Fraction(1), 1 + 0j, np.float32(1.0)),
+    *(0, -0.0, False, Decimal("-0.0"), 2, 2.5, Decimal("2.0"), Decimal("2.50"), Decimal("2E+1")),
+    *(date(2020, 1, 1), datetime(2020, 1, 1), pd.Timestamp(2020, 1, 1), "a", "2.0", b"a"),
+    *(
+        datetime(2020, 1, 1, tzinfo=UTC),
+        datetime(2020, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+    ),
+    *(None, float("nan"), pd.NA, pd.NaT, Decimal("NaN")),
+]
+
+
+@given(st.lists(st.sampled_from(EQUAL_BUT_NOT_ALIKE), min_size=1, max_size=8))
+@example([Decimal("2.00"), Decimal("2.0")])
+@example([1, True])
+def test_a_text_follows_from_its_own_value_and_no_other_row(values: list[Any]) -> None:
+    column = Column(pd.Series(values, dtype=object, name="x"))
+    assert len(set(column.texts)) == len(column.texts)
+    for row, value in enumerate(values):
+        alone = Column(pd.Series([value], dtype=object, name="x"))
+        code = int(column.codes[row])
+        assert (column.texts[code] if code >= 0 else None) == (alone.texts or (None,))[0]
+
+
+def test_one_record_moves_no_code_of_another_in_a_column_of_decimals() -> None:
+    schema = Schema.declared({"rate": ["2.0", "3.0"], "x": {"bounds": (-5, 5)}})
+    rows = pd.DataFrame({"rate": [Decimal("2.0"), Decimal("3.0")] * 2, "x": [0.0, 1, 2, 3]})
+    one = pd.DataFrame({"rate": [Decimal("2.00")], "x": [0.0]})
+    encoder = PublicEncoder(schema).fit(None)
+    more = encoder.transform(pd.concat([one, rows], ignore_index=True))
+    assert np.array_equal(more[1:], encoder.transform(rows))
+    assert encoder.transform(rows)[:, :2].sum() > 0
 
 
 def test_a_typed_table_is_one_of_any_library_and_keeps_its_name() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
+from evenhand.fairness.groups import GroupCodes, encode_groups, known_or_not, missing_groups
 
 VALUES = ["M", "F", "F", "M"]
 
@@ -73,6 +77,28 @@ def test_true_and_1_are_two_groups_whichever_stands_first(rows: list[object]) ->
     assert [found.names[code] for code in found.codes] == [
         str(int(row)) if isinstance(row, float) else str(row) for row in rows
     ]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *(1, 1.0, True, "1", Decimal("1.00"), Decimal("2.0"), Decimal("2.00"), 2, np.nan),
+                *(np.float32(0.1), float(np.float32(0.1)), date(2020, 1, 1)),
+                pd.Timestamp(2020, 1, 1),
+            ]
+        ),
+        min_size=1,
+    )
+)
+@example([Decimal("2.00"), Decimal("2.0")])
+def test_what_one_record_holds_renames_no_other_group(rows: list[Any]) -> None:
+    known = sorted({name for row in rows if row == row for name in encode_groups([row]).names})
+    codes = known_or_not(rows, names=tuple(known))
+    for row, code in zip(rows, codes, strict=True):
+        assert (known[code] if code >= 0 else None) == (
+            encode_groups([row]).names[0] if row == row else None
+        )
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, "", "  "])

@@ -233,8 +233,9 @@ class Column:
                 f"e.g. {_values.quoted(self.values.iloc[0])}. Columns hold numbers, text or "
                 f"booleans."
             ) from None
-        if self.is_object and self.inferred not in _ALIKE and any(v in (0, 1) for v in values):
-            # To pandas True is 1: the text of one row would depend on which came first.
+        if self.is_object and self.inferred not in _ALIKE:
+            # To pandas True is 1, and 2.00 is 2.0: a row's text would be that of an equal value
+            # that came first, in the row of somebody else.
             codes, values = pd.factorize(self.values.map(text_of, na_action="ignore"))
         return codes.astype(np.int64, copy=False), tuple(text_of(value) for value in values)
 
@@ -466,7 +467,11 @@ def _nearest_float(value: Any) -> float:
 
 
 def text_of(value: object) -> str:
-    """Return the text by which a category is compared: 1, 1.0 and "1" are one category."""
+    """Return the text by which a category is compared: 1, 1.0 and "1" are one category.
+
+    A function of this value alone, as it is written: Decimal("2.00") is "2.00". What one record
+    holds may rename no other.
+    """
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, int | np.integer):

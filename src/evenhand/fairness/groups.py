@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,9 @@ from pandas.api.types import infer_dtype
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
 from evenhand.typing import BoolArray, IntArray
+
+_ALIKE: Final = frozenset({"string", "boolean", "integer", "floating"})
+"""Kinds of values, by ``infer_dtype``, of which equal ones have one name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,8 +163,8 @@ class _Column:
     @classmethod
     def of(cls, name: str, column: pd.Series[Any]) -> _Column:
         found, uniques = pd.factorize(column)
-        if any(value in (0, 1) for value in uniques) and infer_dtype(column).startswith("mixed"):
-            # To pandas True is 1: a row's group would be named by the row that stands first.
+        if infer_dtype(column) not in _ALIKE:
+            # To pandas True is 1, and 2.00 is 2.0: the row that stands first would name the group.
             found, uniques = pd.factorize(column.map(_text, na_action="ignore"))
         texts = [_text(value) for value in uniques]
         ordered = sorted({text for text in texts if text}, key=_natural)
@@ -244,9 +247,10 @@ def _refuse_missing(columns: list[_Column]) -> None:
 
 
 def _text(value: object) -> str:
-    """Name a value; 1, 1.0 and np.int64(1) are one group."""
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
+    """Name a value by itself alone; 1, 1.0 and np.int64(1) are one group."""
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else str(number)
     return str(value).strip()
 
 

@@ -13,6 +13,7 @@ from evenhand.datasets.images import ImageData
 from evenhand.datasets.images.bias import binary_classes
 from evenhand.generators import GeneratorDamaged, MarginalSynthesizer, load
 from evenhand.generators.images import MeanEmbeddingImages
+from evenhand.generators.images.codec import PublicValues
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.memory import require_memory
 from evenhand.privacy import SeededNoise
@@ -43,6 +44,13 @@ def new(**settings: Any) -> MeanEmbeddingImages:
 class TestMeanEmbedding(ImageSynthesizerContract):
     def new(self) -> ImageSynthesizer:
         return new()
+
+
+@pytest.mark.parametrize("y", [[True, 1, 0], [1, True, 0]])
+def test_the_label_of_a_picture_follows_from_its_own_value(y: list[object]) -> None:
+    column = pd.Series(y, dtype=object)
+    known, codes = PublicValues.of("y", column, [0, 1, True], "label")
+    assert [known.texts[code] for code in codes] == list(map(str, y))
 
 
 def test_labels_and_groups_come_back_in_the_users_own_values() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
-from evenhand.datasets.columns import text_of
+from evenhand.datasets.columns import Column, text_of
 from evenhand.generators.conditions import Conditions
 from evenhand.typing import Array, ArrayLike, IntArray
 
@@ -127,14 +127,15 @@ class PublicValues:
         ValueError
             For missing values and values that were not declared; rows are named.
         """
-        given = pd.Series(np.asarray(column))
+        given = pd.Series(np.asarray(column), name=name)
         gone = np.flatnonzero(given.isna().to_numpy(dtype=bool))
         if gone.size:
             raise ValueError(
                 f"The {_SAID[role]} is missing for {_values.rows(gone, 'picture')}. {_WAYS[role]}"
             )
-        codes, found = pd.factorize(given)
-        plain = [_scalar(value) for value in found]
+        # Of objects by their texts: to pandas True is 1.
+        codes = Column(given).codes if given.dtype == object else pd.factorize(given)[0]
+        plain = [_scalar(given.iloc[row]) for row in np.unique(codes, return_index=True)[1]]
         listed = plain if declared is None else [_scalar(value) for value in declared]
         place: dict[str, int] = {}
         for value in sorted(listed, key=_order) if declared is None else listed:
