@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _values
-from evenhand.typing import Array, ArrayLike, IntArray
+from evenhand.typing import Array, ArrayLike, BoolArray, IntArray
 
 SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
 LARGEST_KEY: Final = 64  # bytes: the longest key that BLAKE2b takes
@@ -86,6 +86,25 @@ def ids_of(units: ArrayLike) -> Array:
             f"{_values.rows(missing)}. Drop these records, or give each an id of its own."
         )
     return np.array([_canonical(name) for name in array], dtype=object)
+
+
+def first_records(ids: Array, most: int) -> BoolArray:
+    """Return which records are among the first ``most`` of their unit, shape (n,).
+
+    Parameters
+    ----------
+    ids : ndarray of str, shape (n,)
+        As ``ids_of`` gives them: of ids as they came, 17 and "17" would be two units.
+    most : int
+
+    Examples
+    --------
+    >>> first_records(ids_of([17, "ann", "17", "ann"]), 1).tolist()
+    [True, True, False, False]
+    """
+    whose = pd.Series(ids)
+    among: BoolArray = (whose.groupby(whose, sort=False).cumcount() < most).to_numpy()
+    return among
 
 
 def _canonical(name: object) -> str:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas, without_nulls
+from evenhand._units import ids_of
 from evenhand.datasets.cells import CellTable
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.encoder import PublicEncoder
@@ -135,7 +136,7 @@ class FitInputs:
     groups_public : GroupCodes or None
         Groups of the public rows.
     units : ndarray or None, shape (n_private,)
-        Unit ids of the private rows.
+        Unit ids of the private rows, as ``ids_of`` names them: 17 and "17" are one.
     set_aside : int
         Public rows that were taken from ``X`` itself, whose features the guarantee does not cover.
     private_rows : ndarray of int64, shape (n_private,)
@@ -312,8 +313,9 @@ class _Records:
             raise ValueError(f"At least 2 private rows are needed, got n_samples={n} (1 sample?).")
         units, sensitive = given.unit_ids, given.sensitive_features
         if units is not None:
-            units = np.asarray(as_pandas(units))
+            units = np.asarray(as_pandas(units), dtype=object)
             _checks.same_length(X=X, unit_ids=units)
+            units = ids_of(units)
         if sensitive is not None:
             sensitive = as_pandas(sensitive)
             _checks.same_length(X=X, sensitive_features=sensitive)

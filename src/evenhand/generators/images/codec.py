@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
+from evenhand._units import first_records, ids_of
 from evenhand.datasets.columns import Column, text_of
 from evenhand.generators.conditions import Conditions
 from evenhand.typing import Array, ArrayLike, IntArray
@@ -316,7 +317,7 @@ def read_images(
     kept, units = np.arange(len(given)), None
     if unit_ids is not None:
         _checks.at_least("per_unit", per_unit, 1)
-        whose = pd.Series(np.asarray(unit_ids))
+        whose = pd.Series(np.asarray(unit_ids, dtype=object))
         _checks.same_length(images=given, unit_ids=whose)
         if whose.isna().any():
             rows = np.flatnonzero(whose.isna().to_numpy(dtype=bool))
@@ -324,9 +325,9 @@ def read_images(
                 f"unit_ids is missing for {_values.rows(rows, 'picture')}. "
                 f"Give each of these pictures an id of its own."
             )
-        rank = whose.groupby(whose, sort=False).cumcount().to_numpy()
-        kept = np.flatnonzero(rank < per_unit)
-        units = whose.to_numpy()[kept]
+        ids = ids_of(whose)
+        kept = np.flatnonzero(first_records(ids, per_unit))
+        units = ids[kept]
     chosen = given[kept]
     scale = np.float32(255.0 if chosen.dtype == np.uint8 else 1.0)
     pixels = chosen.astype(np.float32) / scale

@@ -14,6 +14,7 @@ import pandas as pd
 
 from evenhand import _checks, _values
 from evenhand._roles import Roles
+from evenhand._units import ids_of
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable, some
 from evenhand.generators.budget_plan import BudgetPlan, under
@@ -188,7 +189,7 @@ def link(persons: Any, visits: Any, roles: Roles, most: int) -> tuple[pd.DataFra
             partial(_refuse_columns, given, theirs, roles),
         ]
     )
-    known, whose = (pd.Index(of[key].texts)[of[key].codes] for of in tables.values())
+    known, whose = (pd.Index(ids_of(of[key].values)) for of in tables.values())
     at = np.zeros(0, dtype=np.int64) if known.has_duplicates else known.get_indexer(whose)
     for rows, said in (
         (np.flatnonzero(known.duplicated()), "persons has a person again in {}. Leave one row"),

@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from evenhand import _checks
 from evenhand._frames import as_pandas
 from evenhand._roles import Roles
+from evenhand._units import first_records, ids_of
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.parquet import ParquetRows, Piece
@@ -40,7 +41,7 @@ class Records:
         The columns that are generated, in the user's order; the unit is not among them.
     roles : Roles
     units : ndarray or None, shape (n,)
-        Whose record each row is.
+        Whose record each row is, as ``ids_of`` names it.
     per_unit : int
         Rows that one unit has at most; 1 without units.
     """
@@ -154,6 +155,8 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
     ValueError
         For a column that is not there (the nearest name is given), no rows, no feature, and
         labels, groups or units that are missing (the rows are given).
+    TypeError
+        For units that are neither whole numbers nor text.
 
     Privacy
     -------
@@ -169,8 +172,9 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
         raise ValueError("The private table has no rows.")
     if roles.unit is not None:
         _checks.at_least("per_unit", per_unit, 1)
-        kept = first_of_units(kept, roles.unit, per_unit)
-        units = kept[roles.unit].to_numpy()
+        ids = ids_of(kept[roles.unit])
+        among = first_records(ids, per_unit)
+        kept, units = kept[among], ids[among]
         table = TypedTable(kept.drop(columns=[roles.unit]), given.where)
     _require_feature(table, roles)
     return Records(
@@ -200,8 +204,7 @@ def _refuse_gaps(named: Sequence[tuple[str, str]], table: TypedTable) -> int:
 
 def first_of_units(frame: pd.DataFrame, unit: str, per_unit: int) -> pd.DataFrame:
     """Return the rows that a fit reads: of each unit the first ones."""
-    rank = frame.groupby(unit, sort=False).cumcount()
-    return frame[(rank < per_unit).to_numpy()]
+    return frame[first_records(ids_of(frame[unit]), per_unit)]
 
 
 def _require_whole(table: TypedTable, what: str, name: str) -> None:
