@@ -129,7 +129,7 @@ def test_rows_of_one_person_are_set_aside_together(parts: Parts, settings: dict[
     own, others = data.private_rows, data.X_public.index
     assert (data.X_private.index == own).all()
     assert (data.classes[data.y_private] == parts.y[own]).all()
-    assert (data.units == people[own]).all()
+    assert (data.units == people[own].astype(str)).all()
     assert (np.asarray(data.sensitive_private) == np.asarray(parts.groups)[own]).all()
     groups = data.required_groups
     assert (np.array(groups.names)[groups.codes] == np.asarray(parts.groups)[others]).all()
