@@ -96,6 +96,30 @@ def test_a_category_of_one_record_is_never_named() -> None:
         assert made.codec_["gain"].schema.bounds[1] < 1e6  # type: ignore[index]  # numeric
 
 
+@pytest.mark.parametrize("dtype", ["bool", "boolean"])
+@pytest.mark.parametrize("role", ["label", "sensitive"])
+def test_how_many_values_of_a_boolean_occur_is_not_said(dtype: str, role: str) -> None:
+    """Of neighbors one has a single record that is True; both values are named by the dtype."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({name: rng.choice(["a", "b"], 3000) for name in ("x", "other")})
+    columns = {"label": "other", "sensitive": "other", role: "ill"}
+    said = []
+    for ill in (np.zeros(3000, dtype=bool), np.arange(3000) == 7):
+        frame = rows.assign(ill=pd.array(ill, dtype=dtype))
+        given = UndeclaredColumns.of(
+            read_records(frame, as_roles(columns["label"], columns["sensitive"], None)),
+            None,
+            ("x", "other", "ill"),
+        )
+        for seed in range(20):
+            ledger = Ledger(BUDGET, noise=SeededNoise(seed), neighbors="add or remove one")
+            plan = BudgetPlan(ledger=ledger, shares={PURPOSE: 0.002})
+            made = given.release_schema(plan, 1e-6)
+            assert made.schema.columns[2].categories == ("False", "True")
+            said += [words for words in (*made.warnings, *made.doubts) if "'ill'" in words]
+    assert not said
+
+
 def test_bounds_are_powers_of_two_around_nearly_all_values() -> None:
     frame = table()
     made = fitted(frame)
@@ -209,7 +233,7 @@ def test_rows_that_are_left_out_take_their_units_along() -> None:
     )
     (data,) = seen
     assert data.units is not None
-    assert data.units.tolist() == frame.loc[frame["sex"] != "X", "who"].tolist()
+    assert data.units.tolist() == frame.loc[frame["sex"] != "X", "who"].astype(str).tolist()
     assert len(data.units) == len(data.codes) == len(data.condition)
 
 

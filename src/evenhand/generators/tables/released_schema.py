@@ -227,7 +227,9 @@ class UndeclaredColumns:
                 columns[name], sure = self._range(name, noisy, released.sigma)
                 if not sure:
                     warnings.append(f"no range of {name!r} stands out of the noise: it is a guess")
-            if name in self._conditions:
+            if name in self._conditions and not table[name].is_bool:
+                # Of booleans nothing is left out: the dtype names both, also where one is not seen,
+                # and how many are seen is private.
                 named = np.isin(self.texts[name], columns[name].categories)
                 left = float(parts[-1][0] - noisy[named].sum())
                 spread = released.sigma * math.sqrt(1.0 + named.sum())
