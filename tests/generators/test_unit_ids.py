@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import PATEClassifier
+from evenhand import PATEClassifier, show_values
 from evenhand.datasets import Schema
 from evenhand.estimators.drift import DriftCheck
 from evenhand.generators import MarginalSynthesizer
@@ -141,6 +141,25 @@ def test_a_unit_moves_counts_of_drift_by_what_is_declared(monkeypatch: pytest.Mo
 
     found = moved(monkeypatch, fit)
     assert max(found.values()) == pytest.approx(1.0)
+
+
+def test_a_delta_too_large_for_the_units_warns_without_their_number() -> None:
+    rng = np.random.default_rng(0)
+    X, X_public = (pd.DataFrame({"a": rng.normal(size=n)}) for n in (N, 200))
+    model = PATEClassifier(
+        Budget(epsilon=4.0, delta=0.01), n_teachers=20, random_state=0, unit="person"
+    )
+
+    def words() -> str:
+        with pytest.warns(UserWarning, match="delta=0.01 is not below") as caught:
+            model.fit(X, (X["a"] > 0).to_numpy(), X_public=X_public, unit_ids=list(OTHERS))
+        return " ".join(str(each.message) for each in caught)
+
+    assert "1 / (not shown) records" in words()
+    assert str(N) not in words()
+    assert "is not below" not in str(model.guarantee_)
+    with show_values():
+        assert f"1 / {N} records" in words()
 
 
 def test_ids_that_are_neither_whole_numbers_nor_text_are_refused() -> None:

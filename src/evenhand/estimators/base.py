@@ -676,7 +676,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         else:
             # The number of units is private here: it may warn the curator, not enter the claim.
             warning = ""
-            if to_curator := delta_warning(budget.delta, data.n_units):
+            to_curator = delta_warning(budget.delta, data.n_units, n_is_private=True)
+            if to_curator:
                 warnings.warn(to_curator, stacklevel=6)
         vouched = getattr(self.teachers, "vouched_for", "")
         claim = ledger.guarantee(

@@ -14,7 +14,11 @@ from evenhand.generators.conditions import Conditions
 from evenhand.typing import Array, IntArray
 
 Progress = Callable[[str, int, int], None]
-"""Called with a stage, what is done of it, and how much there is."""
+"""Called with a stage, what is done of it, and how much there is.
+
+For the curator: of pictures the exact number is among it, which is private where neighbors add or
+remove one.
+"""
 
 
 class Encoded(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
+from evenhand import _values
 from evenhand._checks import at_least, did_you_mean, flag, positive
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.relation import apart, check_relation, each, words_of
@@ -294,8 +295,11 @@ def no_guarantee(
     )
 
 
-def delta_warning(delta: float, n_records: int) -> str:
+def delta_warning(delta: float, n_records: int, *, n_is_private: bool = False) -> str:
     """Return a warning if ``delta`` is too large for ``n_records``, else an empty text.
+
+    Where ``n_is_private`` the text quotes the number under ``show_values()`` alone; that there is a
+    warning depends on it, so such a text is for the curator and enters no claim.
 
     Publishing one random record in full is (0, 1 / n_records)-private by the letter, so a larger
     delta promises too little.
@@ -309,8 +313,9 @@ def delta_warning(delta: float, n_records: int) -> str:
     """
     if delta * at_least("n_records", n_records, 1) < 1:
         return ""
+    n = _values.count(n_records) if n_is_private else n_records
     return (
-        f"delta={delta!r} is not below 1 / {n_records} records: publishing one record outright "
+        f"delta={delta!r} is not below 1 / {n} records: publishing one record outright "
         f"would satisfy it"
     )
 

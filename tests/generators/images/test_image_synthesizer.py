@@ -2,18 +2,23 @@
 
 import json
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand import show_values
 from evenhand._folder import seal
 from evenhand.datasets.images import ImageData
 from evenhand.datasets.images.bias import binary_classes
 from evenhand.generators import GeneratorDamaged, MarginalSynthesizer, load
 from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.codec import PublicValues
+from evenhand.generators.images.gaussian import GaussianImages
+from evenhand.generators.images.public_features import PublicFeatureImages
 from evenhand.generators.images.synthesizer import ImageSynthesizer
 from evenhand.generators.memory import require_memory
 from evenhand.privacy import SeededNoise
@@ -204,6 +209,26 @@ def test_a_run_that_would_not_fit_into_memory_stops_before_it_spends() -> None:
     with suppress(KeyError):
         assert store.entries("default") == ()
     require_memory("small things", 1000.0, "nothing")
+
+
+@pytest.mark.parametrize(
+    "kind", [ImageSynthesizer, GaussianImages, MeanEmbeddingImages, PublicFeatureImages]
+)
+def test_what_needs_memory_quotes_the_number_of_pictures_to_the_curator_alone(kind: Any) -> None:
+    data = MagicMock(pixels=np.zeros((1234, 1, 2, 2), dtype=np.float32))
+    data.__len__.return_value = 1234
+    settings = {"n_frequencies": 7, "n_components": 3, "n_directions": 5, "n_samples": 2}
+    made = SimpleNamespace(
+        **settings,
+        mirrored=False,
+        conditions_=SimpleNamespace(n=2),
+        record_=SimpleNamespace(dimension=9),
+    )
+    what, _, _ = kind._memory(made, data)
+    assert what.startswith("(not shown) pictures")
+    assert "234" not in what
+    with show_values():
+        assert kind._memory(made, data)[0].startswith("1,234 pictures")
 
 
 def test_one_load_reads_what_either_kind_saved_and_says_which_it_is(tmp_path: Any) -> None:

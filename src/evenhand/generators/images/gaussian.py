@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 from sklearn.cluster import KMeans
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.generators.aggregators import OuterSums
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.feature_means import FeatureMeans, chunks
@@ -134,7 +134,8 @@ class GaussianImages(MirroredImages):
         along = min(self.n_directions + self.conditions_.n, read)
         covariances = 8.0 * along * (3.0 * cells * along + 2.0 * len(data))
         return (
-            f"{len(data)} pictures, {read} frequencies and {cells} components of labels and groups",
+            f"{_values.count(len(data))} pictures, {read} frequencies and {cells} components of "
+            f"labels and groups",
             (2.0 + self.mirrored) * data.pixels.nbytes + held + covariances,
             "n_frequencies, n_components, or the size or the number of the pictures",
         )

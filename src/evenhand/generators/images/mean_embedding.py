@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.embedded import CHUNK, EmbeddedImages
@@ -80,8 +80,8 @@ class MeanEmbeddingImages(EmbeddedImages):
         features = 16.0 * self.n_frequencies * (data.pixels[0].size + CHUNK + self.n_samples)
         means = 32.0 * self.n_frequencies * self.conditions_.n
         return (
-            f"{len(data)} pictures and {self.n_frequencies} frequencies for {self.conditions_.n} "
-            f"combinations of label and group",
+            f"{_values.count(len(data))} pictures and {self.n_frequencies} frequencies for "
+            f"{self.conditions_.n} combinations of label and group",
             2.0 * data.pixels.nbytes + 2.0 * features + means,
             "n_frequencies, or the size or the number of the pictures",
         )

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from evenhand import _values
 from evenhand._torch import torch
 from evenhand.datasets.features.efficientnet import EfficientNetMaps
 from evenhand.datasets.features.extractor import ExtractorRecord
@@ -111,7 +112,7 @@ class PublicFeatureImages(EmbeddedImages):
         n_features = self.record_.dimension
         held = 8.0 * n_features * (4.0 * CHUNK + 4.0 * self.conditions_.n)
         return (
-            f"{len(data)} pictures and their {n_features:,} features",
+            f"{_values.count(len(data))} pictures and their {n_features:,} features",
             2.0 * data.pixels.nbytes + held + 64.0 * n_features * self.n_samples,
             "n_samples, or the size or the number of the pictures",
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.images.codec import EncodedImages, ImageCodec, read_images
 from evenhand.generators.images.evaluation import ImageEvaluation, evaluate_images
@@ -130,7 +130,8 @@ class ImageSynthesizer(Synthesizer):
         store, account : optional
             Where the account is kept; in memory if not given.
         progress : callable, optional
-            Called with a stage, what is done and how much there is.
+            Called with a stage, what is done and how much there is: for the curator, as the exact
+            number of pictures is among it.
 
         Returns
         -------
@@ -166,7 +167,8 @@ class ImageSynthesizer(Synthesizer):
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         """Return what needs memory, how many bytes, and what to lower; see ``require_memory``."""
-        return f"{len(data)} pictures", 2.0 * data.pixels.nbytes, "the number of pictures"
+        what = f"{_values.count(len(data))} pictures"
+        return what, 2.0 * data.pixels.nbytes, "the number of pictures"
 
     def _evaluate(self, synthetic: Any, test: Any, **options: Any) -> ImageEvaluation:
         return evaluate_images(synthetic, test, **options)
