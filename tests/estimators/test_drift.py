@@ -258,7 +258,7 @@ def test_a_refused_comparison_spends_nothing(tmp_path: Path) -> None:
     # Not vacuous: the same account pays for a fit that is in order, until it is spent.
     fit()
     assert account.spent == pytest.approx(BUDGET.mu_squared, rel=1e-6)
-    with pytest.raises(BudgetExceeded, match="Nothing is left"):
+    with pytest.raises(BudgetExceeded, match="left, less than a tenth of the mu="):
         fit()
 
 

@@ -441,8 +441,8 @@ def _refusal(ledger: Ledger, why: object) -> str:
     return (
         f"The account {ledger.account!r} in {ledger.store} is spent: epsilon="
         f"{ledger.spent_epsilon(ledger.budget.delta):.3f} of {ledger.budget.epsilon:g} is gone, "
-        f"and the rest does not cover one answer of this run. More teachers make an answer "
-        f"cheaper; further data need an account of their own. ({why})"
+        f"and the rest does not cover this run. More teachers make an answer cheaper; further "
+        f"data need an account of their own. ({why})"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from evenhand import _checks
 from evenhand.privacy import Budget, BudgetExceeded, DiscreteNoise, Ledger
@@ -14,7 +14,10 @@ from evenhand.privacy.ledger_store import Entry
 from evenhand.privacy.noise import Noise, UnitNoise
 
 _ROUNDING = 1e-9  # two parts must not add up to more than the whole in the last digit
-_ROUNDED = 1e-6  # what rounding may leave of an account that is spent
+
+LEAST_LEFT: Final = 0.01
+"""Of a fit's ``mu**2``, what an account must have left: with a tenth of its mu nothing is learnt
+that a smaller budget would not say better, and the claim would speak of the larger one."""
 
 
 def open_run(
@@ -54,6 +57,8 @@ def open_run(
     ------
     ValueError
         If the account is of another relation, or both it and ``noise`` are given.
+    BudgetExceeded
+        If the account has less than ``LEAST_LEFT`` of the budget left.
     """
     if account is None:
         own = own_noise(noise, default)
@@ -66,7 +71,14 @@ def open_run(
             "noise=None, or open the ledger with that noise."
         )
     priced_so = None if moves == 1 else UnitNoise(account.noise, moves)
-    return account.run(budget, purpose=purpose, noise=priced_so)
+    run = account.run(budget, purpose=purpose, noise=priced_so)
+    if run.remaining < LEAST_LEFT * budget.mu_squared:
+        raise BudgetExceeded(
+            f"{account!r} has mu={math.sqrt(run.remaining):.3g} left, less than a tenth of the "
+            f"mu={budget.mu:.3g} of this fit: a model would learn noise. Nothing was charged or "
+            f"drawn. Ask for an epsilon that is left, or take another account."
+        )
+    return run
 
 
 def own_noise(noise: Noise | None, default: type[Noise] = DiscreteNoise) -> Noise:
@@ -78,18 +90,8 @@ def parted(run: Ledger, shares: Mapping[str, float], rest: str) -> tuple[Ledger,
     """Part what a fit may spend: ``shares`` by their purposes, and last the ``rest``.
 
     Nothing is charged.
-
-    Raises
-    ------
-    BudgetExceeded
-        If an account around it has nothing left.
     """
     whole, delta = run.remaining * (1.0 - _ROUNDING), run.budget.delta
-    if whole < _ROUNDED * run.budget.mu_squared:
-        raise BudgetExceeded(
-            f"Nothing is left of what {run.account!r} may spend, so no rows can be counted. "
-            f"Nothing was charged or drawn. Take another account."
-        )
     parts = {**shares, rest: 1.0 - math.fsum(shares.values())}
     budgets = {
         purpose: Budget(epsilon=epsilon_from_mu(math.sqrt(part * whole), delta), delta=delta)
