@@ -236,6 +236,7 @@ def test_rows_on_which_nothing_can_be_set_are_refused_in_words(
             model.with_blind_rule(*rows, fairness=PARITY)
 
 
+@pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
 def test_a_group_that_noise_left_without_a_row_has_the_threshold_of_all(
     parts: Any, loose: dict[str, Any]
 ) -> None:

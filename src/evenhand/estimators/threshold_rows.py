@@ -258,18 +258,11 @@ class ThresholdRows:
             certain = certain_rows(self.counts, self.noise, public, rates)
         decided = found.probabilities(scores, within.groups)
         bounds = bounds_inside(within, decided, self.names, tightening=tightening, certain=certain)
-        found = GroupThresholds.fit(
-            scores,
-            within.groups,
-            fairness=fairness,
-            n_groups=within.n_groups,
-            labels=self.labels,
-            bounds=bounds,
-        )
+        found, _, _ = self._fit(fairness, slice(None), bounds)
         return found, float(bounds.min(initial=fairness.margin)), None
 
     def _fit(
-        self, fairness: RateNotion, known: slice | IntArray
+        self, fairness: RateNotion, known: slice | IntArray, bounds: FloatArray | None = None
     ) -> tuple[GroupThresholds, Within, FloatArray]:
         """Set the thresholds; also return the margin on the rows they are set on, and scores."""
         scores, codes, n_groups = self.scores[known], self.codes[known], len(self.names)
@@ -279,7 +272,7 @@ class ThresholdRows:
         within = within_of(fairness, scores, codes, n_groups, labels)
         seen, place = np.unique(codes, return_inverse=True)
         found = GroupThresholds.fit(
-            scores, place, fairness=fairness, n_groups=len(seen), labels=labels
+            scores, place, fairness=fairness, n_groups=len(seen), labels=labels, bounds=bounds
         )
         steps: list[Steps] = [UNSEEN] * n_groups
         for group, own in zip(seen.tolist(), found.steps, strict=True):
