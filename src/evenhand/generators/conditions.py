@@ -12,7 +12,7 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._checks import did_you_mean
 from evenhand.datasets.columns import text_of
-from evenhand.generators.budget_plan import largest_remainder
+from evenhand.generators.rounding import Rounding
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 BALANCES: Final = ("label", "sensitive")
@@ -122,6 +122,7 @@ class Request:
         conditions: Mapping[str, object] | pd.DataFrame | None,
         balance: Sequence[str],
         shares: ArrayLike | None = None,
+        rounding: Rounding,
     ) -> Request:
         """Read what the user asked for.
 
@@ -136,9 +137,11 @@ class Request:
         for word in balance:
             _checks.one_of("balance", word, BALANCES)
         if shares is not None:
-            return cls._by_shares(known, n, conditions, np.asarray(shares, dtype=np.float64))
+            return cls._by_shares(
+                known, n, conditions, np.asarray(shares, dtype=np.float64), rounding
+            )
         if isinstance(conditions, pd.DataFrame):
-            return cls._row_by_row(known, learnt, n, conditions, balance)
+            return cls._row_by_row(known, learnt, n, conditions, balance, rounding)
         if n is None:
             raise ValueError("n is missing: say how many rows, or pass a table of conditions.")
         n = _checks.at_least("n", n, 1)
@@ -149,14 +152,19 @@ class Request:
             allowed &= known.parts(np.arange(known.n))[known.names.index(column)] == at
         probabilities = _shares(known, learnt, allowed, balance)
         return cls(
-            counts=_counts(known, n, probabilities, balance),
+            counts=_counts(known, n, probabilities, balance, rounding),
             probabilities=probabilities,
             as_it_is=not balance and not conditions,
         )
 
     @classmethod
     def _by_shares(
-        cls, known: Conditions, n: int | None, conditions: object, shares: FloatArray
+        cls,
+        known: Conditions,
+        n: int | None,
+        conditions: object,
+        shares: FloatArray,
+        rounding: Rounding,
     ) -> Request:
         if n is None or conditions is not None:
             raise ValueError("shares= goes with n, and without conditions=.")
@@ -165,7 +173,7 @@ class Request:
                 f"shares must be {known.n} numbers that are not negative, one per combination of "
                 f"label and group, got shape {shares.shape}."
             )
-        counts = largest_remainder(_checks.at_least("n", n, 1), shares)
+        counts = rounding(_checks.at_least("n", n, 1), shares)
         return cls(counts=counts, probabilities=shares / shares.sum(), as_it_is=False)
 
     @classmethod
@@ -176,6 +184,7 @@ class Request:
         n: int | None,
         conditions: pd.DataFrame,
         balance: Sequence[str],
+        rounding: Rounding,
     ) -> Request:
         require_lines(n, conditions)
         fixed = np.zeros(len(conditions), dtype=np.int64)
@@ -191,8 +200,9 @@ class Request:
                 n=len(rows),
                 conditions=dict(zip(names, given, strict=True)),
                 balance=balance,
+                rounding=rounding,
             )
-            fixed[np.asarray(rows)] = np.repeat(np.arange(known.n), one.counts)
+            fixed[np.asarray(rows)] = one.rows(rounding.rng)
             probabilities += one.probabilities
         return cls(
             counts=np.bincount(fixed, minlength=known.n).astype(np.int64),
@@ -237,18 +247,20 @@ def _shares(
     return shares
 
 
-def _counts(known: Conditions, n: int, shares: FloatArray, balance: Sequence[str]) -> IntArray:
+def _counts(
+    known: Conditions, n: int, shares: FloatArray, balance: Sequence[str], rounding: Rounding
+) -> IntArray:
     """Whole numbers near ``n * shares``; what is balanced differs by at most 1."""
     if len(set(balance)) != 1:
-        return largest_remainder(n, shares)
+        return rounding(n, shares)
     # First the parts that are even, then the rows within each: roundings of all combinations at
     # once would add up in one part.
     by = known.labels() if "label" in balance else known.groups()
     counts = np.zeros(known.n, dtype=np.int64)
     parts = np.bincount(by, shares).astype(np.float64)
-    for part, rows in enumerate(largest_remainder(n, parts)):
+    for part, rows in enumerate(rounding(n, parts)):
         if rows:
-            counts[by == part] = largest_remainder(int(rows), shares[by == part])
+            counts[by == part] = rounding(int(rows), shares[by == part], within=part)
     return counts
 
 

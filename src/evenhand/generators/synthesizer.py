@@ -21,6 +21,7 @@ from evenhand.generators.conditions import Conditions, Request
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Codec, Payload, Progress
+from evenhand.generators.rounding import Rounding
 from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.learners.nets.tensors import computing
 from evenhand.privacy import Budget, Guarantee, Ledger
@@ -189,8 +190,20 @@ class Synthesizer(ABC):
             In random order; those of a table of conditions in its order. A table has the columns
             and dtypes that were learnt.
         """
-        request = self._request(n=n, conditions=conditions, balance=balance, shares=shares)
         rng = as_generator(random_state)
+        lines = len(conditions) if isinstance(conditions, pd.DataFrame) else 1
+        return self._drawn(
+            rng,
+            n=n,
+            conditions=conditions,
+            balance=balance,
+            shares=shares,
+            rounding=Rounding(rng=rng, n_lines=max(lines, 1)),
+        )
+
+    def _drawn(self, rng: np.random.Generator, **asked: Any) -> Any:
+        """Draw records of label and groups; ``asked`` as of ``_request``."""
+        request = self._request(**asked)
         rows = request.rows(rng)
         made = self._draw(rows, rng)
         return self.codec_.decode(made, rows, rng, index=request.index)
@@ -428,6 +441,7 @@ class Synthesizer(ABC):
         conditions: Mapping[str, object] | pd.DataFrame | None,
         balance: Sequence[str],
         shares: ArrayLike | None,
+        rounding: Rounding,
         chances: ArrayLike = 1.0,
     ) -> Request:
         """Read what is asked for; a combination that was not seen is refused.
@@ -445,6 +459,7 @@ class Synthesizer(ABC):
             conditions=conditions,
             balance=balance,
             shares=shares,
+            rounding=rounding,
         )
         for c in self._unseen():
             if request.probabilities[c] > 0 and not request.as_it_is:

@@ -18,6 +18,7 @@ from evenhand.datasets.parquet import ParquetRows
 from evenhand.generators.conditions import BALANCES, require_lines
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import generators
+from evenhand.generators.rounding import Rounding
 from evenhand.generators.synthesizer import Synthesizer
 from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.constraints import Constraint
@@ -334,8 +335,11 @@ class TableSynthesizer(Synthesizer):
             asked = dict(conditions or {})
             wanted = Wanted.of(self.codec_, asked, constraints)
             roles = {name: asked[name] for name in asked if name in self.conditions_.names}
+            how["rounding"] = Rounding(rng=rng)
             return self._sample(wanted, rng, n=n, conditions=roles or None, **how)
         require_lines(n, conditions)
+        # Over all lines together, as each may be the only one of its values.
+        how["rounding"] = Rounding(rng=rng, n_lines=len(conditions.drop_duplicates()))
         table = conditions.reset_index(drop=True)
         given = [name for name in table if name in self.conditions_.names]
         others = [name for name in table if name not in given]
@@ -357,7 +361,7 @@ class TableSynthesizer(Synthesizer):
     def _sample(self, wanted: Wanted, rng: np.random.Generator, **asked: Any) -> pd.DataFrame:
         """Draw rows that are as wanted; ``asked`` is of label and group alone."""
         if not wanted:
-            drawn: pd.DataFrame = super().sample(**asked, random_state=rng)
+            drawn: pd.DataFrame = self._drawn(rng, **asked)
             return drawn
         draw, chances = self._given(wanted.likelihoods)
         stock = Stock(
