@@ -23,14 +23,8 @@ from evenhand.generators import MarginalSynthesizer, evaluate, even_rates, load
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget, SeededNoise
 
-SCHEMA = Schema.declared(
-    {
-        "age": {"bounds": (10, 70)},
-        "hours": {"bounds": (10, 60)},
-        "sex": ["F", "M"],
-        "loan": ["granted", "refused"],
-    }
-)
+KNOWN = {"sex": ["F", "M"], "loan": ["granted", "refused"]}
+SCHEMA = Schema.declared({"age": {"bounds": (10, 70)}, "hours": {"bounds": (10, 60)}} | KNOWN)
 
 
 @pytest.fixture(scope="module")
@@ -289,3 +283,28 @@ def test_what_the_rows_do_not_allow_is_said_before_any_fit(town: Path, tmp_path:
         with pytest.raises(ValueError, match="name"):
             sweep(Grid(data=named, runs=({"method": ["marginal"], "epsilon": [1]},)), store)
         assert len(store) == 0
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.generators.NotedWarning")
+def test_rows_that_cannot_be_spread_as_asked_are_drawn_as_learnt_for_the_fit_is_paid_for() -> None:
+    # A run that was refused after its fit would be fitted again at each start of the sweep.
+    rng = np.random.default_rng(0)
+    n = 400
+    X = pd.DataFrame({"age": rng.integers(20, 60, n).astype(float)})
+    sex = pd.Series(np.where(rng.random(n) < 0.5, "F", "M"), name="sex")
+    loan = pd.Series(np.where((sex == "F") & (X["age"] > 40), "granted", "refused"), name="loan")
+    model = JudgedGenerator(
+        generator="marginal",
+        budget=Budget(epsilon=20.0, delta=1e-5),
+        n_rows=300,
+        declared=Schema.declared({"age": {"bounds": (10, 70)}} | KNOWN),
+    )
+    model.fit(X, loan, sensitive_features=sex.to_frame())  # no man was granted a loan
+    (warning,) = model.fitted_.guarantee.warnings[-1:]
+    assert warning.startswith("the rows could not be spread as asked, and were drawn as learnt: ")
+    assert "loan=granted, sex=M" in warning
+    assert model.generator_.ledger_.spent_epsilon(1e-5) == pytest.approx(20.0, rel=1e-3)
+    assert set(model.predict(X, sex.to_frame())) <= {"granted", "refused"}
+    all_refused = pd.Series(np.full(n, "refused"), name="loan")
+    model.fit(X, all_refused, sensitive_features=sex.to_frame())
+    assert set(model.predict(X, sex.to_frame())) == {"refused"}

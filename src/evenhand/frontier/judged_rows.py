@@ -20,7 +20,7 @@ from evenhand.generators.registry import GENERATORS
 from evenhand.generators.tables.even_rates import even_rates
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.utility import Judge
-from evenhand.privacy import Budget
+from evenhand.privacy import Budget, Guarantee
 from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, FloatArray, RandomState
 
@@ -44,6 +44,8 @@ OF_ROWS: Final[Mapping[str, Any]] = {
     "use_sensitive": True,
 }
 """What a grid says of drawn rows, with the defaults."""
+
+AS_LEARNT: Final = "the rows could not be spread as asked, and were drawn as learnt: {why}"
 
 HELD: Final = ("demographic-parity", "equalized-odds")
 """Notions whose rates ``even_rates`` brings together."""
@@ -85,6 +87,9 @@ class JudgedGenerator:
     Attributes
     ----------
     generator_ : TableSynthesizer
+    guarantee_ : Guarantee
+        The generator's; with a warning where rows could not be spread as asked, and were drawn as
+        they were learnt.
     rows_ : DataFrame
         What was drawn.
     judge_ : Judge
@@ -111,6 +116,7 @@ class JudgedGenerator:
     random_state: int = 0
 
     generator_: TableSynthesizer = field(init=False)
+    guarantee_: Guarantee = field(init=False)
     rows_: pd.DataFrame = field(init=False)
     judge_: Judge = field(init=False)
     classes_: Array = field(init=False)
@@ -135,9 +141,13 @@ class JudgedGenerator:
             frame, **columns, budget=self.budget, unit_name=self.unit
         )
         self.classes_ = np.unique(y.to_numpy())
-        self.rows_ = self.generator_.sample(
-            self.n_rows, random_state=self.random_state, **self._spread()
-        )
+        self.guarantee_ = self.generator_.guarantee_
+        try:
+            self.rows_ = self._sample(**self._spread())
+        except ValueError as error:
+            # It is paid for, and a run that is not kept would be fitted again, until noise is kind.
+            self.guarantee_ = self.guarantee_.with_warning(AS_LEARNT.format(why=error))
+            self.rows_ = self._sample(balance=())
         label, *sensitive = self.generator_.conditions_.names
         schema = self.generator_.codec_.schema
         self.judge_ = Judge.of(
@@ -150,6 +160,12 @@ class JudgedGenerator:
             random_state=self.random_state,
         )
         return self
+
+    def _sample(self, **how: Any) -> pd.DataFrame:
+        drawn: pd.DataFrame = self.generator_.sample(
+            self.n_rows, random_state=self.random_state, **how
+        )
+        return drawn
 
     def predict_proba(self, X: pd.DataFrame, sensitive_features: Any = None) -> FloatArray:
         """Return the probability of each class, by the model of drawn rows."""
@@ -181,7 +197,7 @@ class JudgedGenerator:
             groups=encode_groups(self.rows_[groups]).names,
             columns=self.judge_.features.names,
             n_columns=len(self.judge_.features.names),
-            guarantee=self.generator_.guarantee_,
+            guarantee=self.guarantee_,
             ledger=self.generator_.ledger_,
             kind=kind_of({"balance": self.balance, "use_sensitive": self.use_sensitive}),
             student=self.judge_.model,

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
@@ -184,11 +185,15 @@ class Judge:
         schema: Schema,
         random_state: int,
     ) -> Judge:
-        """Train one of ``MODELS`` on rows; arguments as for ``utility``."""
+        """Train one of ``MODELS`` on rows; arguments as for ``utility``.
+
+        Of rows of one class it is the model that says this class.
+        """
         away = {label} | (set() if use_sensitive else set(sensitive))
         features = Features.of(rows, schema, categorical=sensitive, away=away)
-        fitted = make_pipeline(features.encoder, MODELS[model](random_state))
         y = rows[label].map(text_of).to_numpy(dtype=object).astype(str)
+        known = MODELS[model](random_state) if len(np.unique(y)) > 1 else DummyClassifier()
+        fitted = make_pipeline(features.encoder, known)
         with warnings.catch_warnings():
             # A fixed number of steps is the point.
             warnings.simplefilter("ignore", ConvergenceWarning)
