@@ -171,6 +171,18 @@ def test_noise_that_is_wider_than_the_margin_is_no_excuse_and_is_said(
     assert False in met
 
 
+def test_noise_that_leaves_no_record_of_a_group_is_said_and_is_no_number(parts: Any) -> None:
+    tiny = Budget(epsilon=1e-9, delta=1e-9)
+    model = DPSGDClassifier(tiny, DemographicParity(margin=0.1), n_steps=5)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fit(parts, model, sensitive_features=parts.groups)
+    (missed,) = (str(each.message) for each in said if each.category is AimMissed)
+    assert "nan" not in missed
+    assert not any(each.category is RuntimeWarning for each in said)
+    assert model.public_gap_ >= 0
+
+
 def test_a_margin_narrows_the_gap_without_groups_at_prediction(parts: Any, loose: Any) -> None:
     # On these rows, with noise of eight seeds: in the mean the smoothed gap is at most three
     # quarters of what it is without a margin (correct code fails with probability 1e-6); a build
@@ -336,6 +348,11 @@ def test_seeded_noise_is_no_guarantee_and_repeats_the_run(parts: Any, loose: Any
         ({"penalty": 0.5}, {"sensitive_features": ["a", "b"]}, "one row each"),
         ({"batch_size": 0}, {}, "batch_size must be at least 1"),
         ({"n_records": 0}, {}, "n_records must be at least 1"),
+        (
+            {"hidden": 16},
+            {},
+            r"hidden must be the widths of the layers, got hidden=16\. Say hidden=\(16,",
+        ),
         ({}, {"X_public": None}, "there is none. Pass X_public="),
         ({"noise": DiscreteNoise()}, {}, "Use FloatNoise"),
     ],

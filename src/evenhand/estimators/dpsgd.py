@@ -363,7 +363,8 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         if self.fairness is None or learner.pull is None:
             return
         members = np.maximum(table.sum(axis=1), TINY)
-        gap = float(np.nanmax(np.abs(parity_gaps(np.maximum(table, 0.0), self.fairness.reference))))
+        gaps = np.abs(parity_gaps(np.maximum(table, 0.0), self.fairness.reference))
+        gap = float(gaps[np.isfinite(gaps)].max(initial=0.0))  # of none that noise left any record
         n_steps = max(1, round(learner.averaged * mechanism.n_steps))
         noise = mechanism.noise_multiplier / (learner.pull.share * batch_size)
         # A difference of two rates, the smallest groups', two standard deviations wide.

@@ -168,6 +168,11 @@ class NoisyNetworkClassifier(NoisyGradientClassifier):
     def _settings(self) -> dict[str, Any]:
         """Return the arguments of the learner that every such classifier has."""
         rate, network = self.learning_rate, self.architecture
+        if isinstance(self.hidden, int):
+            raise ValueError(
+                f"hidden must be the widths of the layers, got hidden={self.hidden!r}. Say "
+                f"hidden=({self.hidden},) for one layer."
+            )
         linear = not self.hidden and network is None
         return {
             "hidden": tuple(self.hidden),
