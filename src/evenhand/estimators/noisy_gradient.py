@@ -168,10 +168,11 @@ class NoisyNetworkClassifier(NoisyGradientClassifier):
     def _settings(self) -> dict[str, Any]:
         """Return the arguments of the learner that every such classifier has."""
         rate, network = self.learning_rate, self.architecture
-        if isinstance(self.hidden, int):
+        hidden: object = self.hidden
+        if isinstance(hidden, int):
             raise ValueError(
-                f"hidden must be the widths of the layers, got hidden={self.hidden!r}. Say "
-                f"hidden=({self.hidden},) for one layer."
+                f"hidden must be the widths of the layers, got hidden={hidden!r}. Say "
+                f"hidden=({hidden},) for one layer."
             )
         linear = not self.hidden and network is None
         return {
