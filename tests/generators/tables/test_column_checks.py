@@ -345,3 +345,22 @@ def test_many_records_that_are_left_out_warn_and_none_does_not() -> None:
     assert made.conditions_.categories[1] == ("F", "M")
     plenty = fit(frame=table(20_000), budget=Budget(epsilon=8.0, delta=1e-6))
     assert not [words for words in plenty.warnings_ if "left out" in words]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bounds", "held"),
+    [
+        ("uint8", (0, 256), "0 to 255"),
+        ("Int8", (-129, 9), "-128 to 127"),
+        ("float16", (0, 1e6), ""),
+    ],
+)
+def test_declared_bounds_beyond_the_dtype_are_refused_before_anything_is_charged(
+    dtype: str, bounds: tuple[float, float], held: str
+) -> None:
+    store = MemoryStore()
+    frame = table()
+    frame["a"] = pd.array(np.random.default_rng(0).integers(0, 5, len(frame)), dtype=dtype)
+    with pytest.raises(ValueError, match=f"column 'a' from .*{dtype} holds numbers.*{held}"):
+        fit(frame=frame, schema=Schema.declared({"a": {"bounds": bounds}}), store=store)
+    assert spent(store) == 0

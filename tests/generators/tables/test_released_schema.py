@@ -310,3 +310,31 @@ def test_every_range_that_was_bought_is_in_the_notes() -> None:
     for column in numeric:
         low, high = column.bounds
         assert any(f"{column.name!r} from {low:.10g} to {high:.10g}" in w for w in made.notes_)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("Int8", 70, 128), ("uint8", 200, 256), ("int16", 20_000, 32_768)]
+)
+def test_released_bounds_stay_within_a_small_dtype_and_drawn_numbers_do(
+    dtype: str, low: int, high: int
+) -> None:
+    frame = table()
+    values = np.random.default_rng(0).integers(low, high, len(frame))
+    made = fitted(frame.assign(a=pd.array(values, dtype=dtype)))
+    bounds = made.codec_["a"].schema.bounds
+    assert bounds is not None
+    assert bounds[1] == np.iinfo(dtype.lower()).max
+    drawn = made.sample(20_000, balance=(), random_state=0)["a"]
+    assert drawn.dtype == dtype
+    assert drawn.min() >= bounds[0] > 0
+
+
+@pytest.mark.filterwarnings("ignore:no range of")
+def test_a_guess_that_lies_beyond_the_dtype_is_all_of_the_dtype(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(released_schema, "_bounds", lambda *_: (-256.0, -128.0, False))
+    frame = table()
+    with pytest.warns(UserWarning, match="it is a guess"):
+        made = fitted(frame.assign(a=np.ones(len(frame), dtype="uint8")))
+    assert made.codec_["a"].schema.bounds == (0.0, 255.0)

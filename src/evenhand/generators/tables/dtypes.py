@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from evenhand import _checks
 
 _WHOLE: Final = re.compile(r"(u?int\d+|bool)$")
+_NUMBERS: Final = re.compile(r"([Uu]?[Ii]nt|[Ff]loat)\d+$")
 _PLAIN: Final = re.compile(r"([Uu]?[Ii]nt|[Ff]loat)\d+$|bool(ean)?$|str(ing)?$")
 _KNOWN: Final = (
     *("int", "uint", "Int", "UInt", "float", "Float", "bool", "boolean"),
@@ -29,6 +31,21 @@ def holds_missing(dtype: str) -> bool:
     [False, False, True, True, True]
     """
     return not _WHOLE.match(dtype)
+
+
+def number_range(dtype: str) -> tuple[float, float] | None:
+    """Return the smallest and the largest finite number of a dtype; None if it holds no numbers.
+
+    Examples
+    --------
+    >>> number_range("Int8"), number_range("uint16"), number_range("str")
+    ((-128.0, 127.0), (0.0, 65535.0), None)
+    """
+    if not _NUMBERS.match(dtype):
+        return None
+    own = np.dtype(dtype.lower())
+    known: Any = np.finfo(own) if own.kind == "f" else np.iinfo(own)
+    return float(known.min), float(known.max)
 
 
 def dtype_text(dtype: Any) -> str:

@@ -21,7 +21,7 @@ from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.payload import Encoding, Payload
 from evenhand.generators.tables.bins import Bins
 from evenhand.generators.tables.codec import TableCodec
-from evenhand.generators.tables.dtypes import frame_dtype
+from evenhand.generators.tables.dtypes import frame_dtype, number_range
 from evenhand.generators.tables.encoded import Clique, EncodedStream, EncodedTable
 from evenhand.generators.tables.made_columns import MadeColumn
 from evenhand.generators.tables.named_values import (
@@ -353,8 +353,24 @@ def _refuse_values(declared: Sequence[ColumnSchema], table: TypedTable) -> int:
 
 def _refuse_values_of(declared: ColumnSchema, table: TypedTable) -> None:
     only = table.select([declared.name])
+    _refuse_bounds(declared, only[declared.name])
     (code,) = TableCodec.of(Schema(columns=(declared,)), only, ()).columns
     code.cells(only[declared.name])
+
+
+def _refuse_bounds(declared: ColumnSchema, column: Column) -> None:
+    """Raise for declared bounds beyond what the dtype holds: rows could not be drawn with it."""
+    held = number_range(str(column.dtype))
+    if declared.bounds is None or held is None:
+        return
+    if declared.bounds[0] < held[0] or declared.bounds[1] > held[1]:
+        low, high = (f"{end:.10g}" for end in declared.bounds)
+        least, most = (f"{end:.10g}" for end in held)
+        raise ValueError(
+            f"The schema declares bounds of column {declared.name!r} from {low} to {high}, and its "
+            f"dtype {column.dtype} holds numbers from {least} to {most}. Declare bounds within "
+            f"these, or convert the column with astype to a larger dtype."
+        )
 
 
 _LEAVE_OUT: Final = (

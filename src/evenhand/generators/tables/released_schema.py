@@ -17,7 +17,7 @@ from evenhand.datasets.columns import SECONDS, Column, TypedTable, natural_order
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import OTHER
-from evenhand.generators.tables.dtypes import holds_missing
+from evenhand.generators.tables.dtypes import holds_missing, number_range
 from evenhand.generators.tables.records import Records
 from evenhand.typing import FloatArray, IntArray
 
@@ -261,6 +261,10 @@ class UndeclaredColumns:
         elif str(column.dtype).lower().startswith(("int", "uint")):
             # The grid has cells below 1, and a guess may fall on one: no whole number.
             low, high = float(math.floor(low)), float(math.ceil(high))
+        if (held := number_range(str(column.dtype))) is not None:
+            # Powers of two lie beyond a small dtype, which is public; a guess may lie there whole.
+            meets = low < held[1] and high > held[0]
+            low, high = (max(low, held[0]), min(high, held[1])) if meets else held
         missing = holds_missing(str(column.dtype))
         return ColumnSchema(
             name=name, kind="numeric", bounds=(low, high), missing=missing, date_unit=unit
