@@ -364,3 +364,42 @@ def test_declared_bounds_beyond_the_dtype_are_refused_before_anything_is_charged
     with pytest.raises(ValueError, match=f"column 'a' from .*{dtype} holds numbers.*{held}"):
         fit(frame=frame, schema=Schema.declared({"a": {"bounds": bounds}}), store=store)
     assert spent(store) == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "categories", "wrong", "held"),
+    [
+        ("int64", ["0", "1", "unknown"], "'unknown'", "whole numbers from"),
+        ("float64", ["0", "1", "other"], "'other'", " numbers from"),
+        ("int8", ["0", "1", "300"], "'300'", "whole numbers from -128 to 127"),
+        ("Int64", ["0", "1", "2.5"], "'2.5'", "whole numbers from"),
+        ("boolean", ["True", "False", "unknown"], "'unknown'", "'True' and 'False' alone"),
+    ],
+)
+def test_declared_categories_that_the_dtype_cannot_hold_are_refused_and_cost_nothing(
+    dtype: str, categories: list[str], wrong: str, held: str
+) -> None:
+    store, frame = MemoryStore(), table()
+    frame["c"] = pd.array(np.random.default_rng(0).integers(0, 2, len(frame)), dtype=dtype)
+    words = f"the categories {wrong} of column 'c', .* {dtype} cannot hold .*{held}"
+    with pytest.raises(ValueError, match=words):
+        fit(frame=frame, schema=Schema.declared({"c": categories}), store=store)
+    assert spent(store) == 0
+    made = fit(frame=frame, schema=Schema.declared({"c": categories[:2]}))
+    drawn = made.sample(200, random_state=0)["c"]
+    assert drawn.dtype == frame["c"].dtype
+    assert set(drawn) == set(frame["c"])
+
+
+def test_whole_numbers_beyond_floats_are_drawn_as_they_are() -> None:
+    frame, codes = table(), [2**60 + 1, 2**60 + 2]
+    frame["c"] = np.random.default_rng(0).choice(codes, len(frame))
+    made = fit(frame=frame, schema=Schema.declared({"c": codes}))
+    assert set(made.sample(200, random_state=0)["c"]) == set(codes)
+
+
+def test_a_category_dtype_of_booleans_may_have_a_category_more() -> None:
+    frame = table()
+    frame["c"] = pd.Categorical(np.random.default_rng(0).random(len(frame)) < 0.5)
+    made = fit(frame=frame, schema=Schema.declared({"c": ["True", "False", "unknown"]}))
+    assert {"True", "False"} <= set(made.sample(200, random_state=0)["c"])

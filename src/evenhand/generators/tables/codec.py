@@ -141,7 +141,11 @@ class ColumnCode:
         if self.dtype.lower().startswith("bool"):
             said = [None if g else t == "True" for t, g in zip(texts, missing, strict=True)]
             return pd.Series(said, name=self.name, dtype=frame_dtype(self.dtype))
-        if self.dtype.lower().startswith(("int", "uint", "float")):
+        if self.dtype.lower().startswith(("int", "uint")):
+            # No floats: beyond 2 ** 53 these would be other numbers.
+            whole = [None if g else _whole(t) for t, g in zip(texts, missing, strict=True)]
+            return pd.Series(whole, name=self.name, dtype=frame_dtype(self.dtype))
+        if self.dtype.lower().startswith("float"):
             numbers = np.where(missing, np.nan, [float(text) for text in texts])
             return pd.Series(numbers, name=self.name).astype(frame_dtype(self.dtype))
         column = pd.Series(texts, name=self.name, dtype=object)
@@ -310,6 +314,13 @@ class TableCodec:
         columns = tuple(ColumnCode.from_dict(c) for c in values["columns"])
         made = tuple(MadeColumn.from_dict(c) for c in values.get("made", ()))  # none before
         return cls(columns=columns, given=tuple(map(str, values["given"])), made=made)
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # "1.0", in a file of before such categories were refused
+        return int(float(text))
 
 
 def _row(column: Column, position: Any) -> str:

@@ -82,10 +82,10 @@ def category_dtype(dtype: str, categories: Sequence[str]) -> pd.CategoricalDtype
     own, _, ordered = dtype[len("category[") : -1].partition(", ")
     values: Any = pd.Index(list(categories))
     with suppress(ValueError):  # a category that was declared, and that the dtype cannot hold
-        if own.lower().startswith("bool"):
+        if own.lower().startswith("bool") and {*categories} <= {"True", "False"}:
             values = pd.Index(values == "True").astype(own)
         elif own.lower().startswith(("int", "uint")):
             values = pd.Index([int(text) for text in categories]).astype(own)
-        elif own:
+        elif own and not own.lower().startswith("bool"):
             values = values.astype(own)
     return pd.CategoricalDtype(values, ordered=bool(ordered))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,14 +14,14 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand.datasets import Schema, inspect
-from evenhand.datasets.columns import Column, TypedTable
+from evenhand.datasets.columns import Column, TypedTable, some
 from evenhand.datasets.problems import CODES, Problem
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.payload import Encoding, Payload
 from evenhand.generators.tables.bins import Bins
-from evenhand.generators.tables.codec import TableCodec
+from evenhand.generators.tables.codec import ColumnCode, TableCodec
 from evenhand.generators.tables.dtypes import frame_dtype, number_range
 from evenhand.generators.tables.encoded import Clique, EncodedStream, EncodedTable
 from evenhand.generators.tables.made_columns import MadeColumn
@@ -355,6 +356,7 @@ def _refuse_values_of(declared: ColumnSchema, table: TypedTable) -> None:
     only = table.select([declared.name])
     _refuse_bounds(declared, only[declared.name])
     (code,) = TableCodec.of(Schema(columns=(declared,)), only, ()).columns
+    _refuse_categories(code, only[declared.name])
     code.cells(only[declared.name])
 
 
@@ -371,6 +373,38 @@ def _refuse_bounds(declared: ColumnSchema, column: Column) -> None:
             f"dtype {column.dtype} holds numbers from {least} to {most}. Declare bounds within "
             f"these, or convert the column with astype to a larger dtype."
         )
+
+
+def _refuse_categories(code: ColumnCode, column: Column) -> None:
+    """Raise for declared categories that would not come back from the dtype as they are."""
+    if code.bins is not None or not (column.is_number or column.is_bool or column.is_category):
+        return
+    strange = [text for i, text in enumerate(code.schema.categories) if not _is_drawn(code, i)]
+    if strange:
+        held = number_range(str(column.dtype))
+        kind = "numbers" if "float" in str(column.dtype).lower() else "whole numbers"
+        said = "values that are written otherwise"
+        if column.is_bool:
+            said = "'True' and 'False' alone"
+        elif held is not None:
+            said = f"{kind} from {held[0]:.10g} to {held[1]:.10g} alone"
+        raise ValueError(
+            f"The schema declares the categories {some(strange)} of column "
+            f"{column.name!r}, which its dtype {column.dtype} cannot hold as they are written: "
+            f"it holds {said}. Leave these categories out, or convert the column with "
+            f"astype('str')."
+        )
+
+
+def _is_drawn(code: ColumnCode, state: int) -> bool:
+    """Whether a category is itself where it is drawn, as the text of a value of the dtype."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a cast that overflows
+            drawn = Column(code.decode(np.array([state]), np.random.default_rng(0)))
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return drawn.texts == (code.schema.categories[state],)
 
 
 _LEAVE_OUT: Final = (
