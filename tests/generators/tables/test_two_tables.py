@@ -352,6 +352,26 @@ def test_persons_drawn_where_no_visit_stands_out_have_none() -> None:
     assert none.dtypes.equals(visits.dtypes)
 
 
+@pytest.mark.filterwarnings("ignore:.* without visits", "ignore:Few private records")
+def test_visits_that_are_asked_for_where_none_were_learnt_are_refused() -> None:
+    persons, visits = town()
+    ill = persons.loc[persons["ill"] == "yes", "id"]
+    made = fit(persons, visits[~visits["id"].isin(ill)])
+    words = r"'number of visits', and visits of ill=yes.* Ask for"
+    for asked in (2, (2, 3)):
+        with pytest.raises(ValueError, match=words):
+            made.sample(40, conditions={NUMBER: asked}, random_state=0)
+    lines = pd.DataFrame({"ill": ["no", "yes", "no"], NUMBER: [2, 0, 1]})
+    asked_persons, asked_visits = made.sample(conditions=lines, random_state=0)
+    counted = asked_visits["id"].value_counts().reindex(asked_persons["id"], fill_value=0)
+    assert counted.tolist() == [2, 0, 1]
+    with pytest.raises(ValueError, match="cannot be told from none"):
+        made.sample(conditions=lines.assign(ill="yes"), random_state=0)
+    assert len(made.sample(40, conditions={NUMBER: (0, 3)}, random_state=0)[0]) == 40
+    persons_, seen_ = made.sample(40, conditions={NUMBER: (2, 3), "ill": "no"}, random_state=0)
+    assert seen_["id"].value_counts().reindex(persons_["id"], fill_value=0).between(2, 3).all()
+
+
 def test_visits_depend_on_what_is_carried_and_on_no_other_column(tmp_path: Path) -> None:
     persons, visits = town()
     persons["smokes"] = np.random.default_rng(1).choice(["no", "yes"], len(persons))

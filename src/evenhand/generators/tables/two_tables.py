@@ -40,7 +40,7 @@ from evenhand.privacy import Budget, Guarantee
 from evenhand.privacy.ledger_store import Store
 from evenhand.privacy.noise import Noise
 from evenhand.teachers.partition import chosen_records
-from evenhand.typing import Array, FloatArray, IntArray, RandomState
+from evenhand.typing import Array, BoolArray, FloatArray, IntArray, RandomState
 
 
 @register
@@ -234,6 +234,12 @@ class TwoTableSynthesizer(Synthesizer):
         persons, visits : DataFrame
             With the columns and dtypes that were learnt, and a fresh key: each visit is of a person
             that is drawn. The visits of a person follow each other.
+
+        Raises
+        ------
+        ValueError
+            As for ``TableSynthesizer``, and where a condition asks for visits of persons whose
+            visits cannot be told from none.
         """
         self._require_fitted()
         rng = as_generator(random_state)
@@ -244,7 +250,9 @@ class TwoTableSynthesizer(Synthesizer):
             [codec[name].cells(table[name]) for name in self.codec_.visits.given]
         )
         # Where no visit can be told from the noise there is nothing to draw any from.
-        number = np.where(np.isin(condition, self.visits_.unseen_), 0, number)
+        bare = np.isin(condition, self.visits_.unseen_)
+        self._refuse_bare(condition[bare & _asks_for_visits(how.get("conditions"), len(persons))])
+        number = np.where(bare, 0, number)
         lines = np.repeat(np.arange(len(persons)), number)
         words, each = self.codec_.visits.memory
         require_memory(f"{len(lines):,} {words}", len(lines) * each, "n, and sample several times")
@@ -253,6 +261,20 @@ class TwoTableSynthesizer(Synthesizer):
         drawn = self.codec_.decode(states, condition[whose], rng)[: len(lines)]
         drawn[self.codec_.key] = persons[self.codec_.key].array.take(lines)
         return persons, drawn
+
+    def _refuse_bare(self, condition: IntArray) -> None:
+        """Raise for combinations of which visits are asked for, and none were learnt."""
+        if not len(condition):
+            return
+        known, bare = self.visits_.conditions_, np.unique(condition)
+        named = "; ".join(known.words(int(c)) for c in bare[:5])
+        more = f" and {len(bare) - 5} more" if len(bare) > 5 else ""
+        raise ValueError(
+            f"The conditions ask for visits of every person by their {NUMBER!r}, and visits of "
+            f"{named}{more} cannot be told from none: there is nothing to draw them from. Ask for "
+            f"0, or a range from 0, or in the conditions for other values of "
+            f"{', '.join(known.names)}; a larger epsilon tells more visits from the noise."
+        )
 
     def joined(
         self, persons: pd.DataFrame, visits: pd.DataFrame
@@ -401,6 +423,16 @@ class TwoTableSynthesizer(Synthesizer):
             n_persons=len(test[0]),
             schema=self.codec_.visits.schema,
         )
+
+
+def _asks_for_visits(conditions: Any, n: int) -> BoolArray:
+    """Whether the conditions of each of n persons, which were met, rule out that it has none."""
+    if conditions is None or NUMBER not in conditions:
+        return np.zeros(n, dtype=np.bool_)
+    asked = conditions[NUMBER]
+    each = list(asked) if isinstance(conditions, pd.DataFrame) else [asked] * n
+    lowest = [value[0] if isinstance(value, tuple) else value for value in each]
+    return np.array([float(value) > 0 for value in lowest], dtype=np.bool_)
 
 
 def _learner(given: Any) -> TableSynthesizer:
