@@ -252,3 +252,21 @@ def test_what_cannot_be_moved_is_refused() -> None:
         made.sample(10, shares=[1.0, 2.0])
     with pytest.raises(ValueError, match="shares= goes with n"):
         made.sample(10, shares=np.ones(6), conditions={"sex": "F"})
+
+
+def test_columns_that_were_not_learnt_are_passed_over_and_absent_ones_are_named() -> None:
+    frame = table()
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0)
+    made.fit(frame, **{**ROLES, "schema": SCHEMA, "budget": BUDGET})
+    drawn, test = made.sample(300, random_state=0), table(400, seed=1)
+    models = ("logistic regression",)
+    usual = evaluate(made, drawn, test, train=frame, models=models)
+    more = evaluate(made, drawn, test.assign(pid=1), train=frame.assign(k="a"), models=models)
+    assert json.dumps(more.to_dict()) == json.dumps(usual.to_dict())
+    lost = next(name for name in frame if name not in made.conditions_.names)
+    for where, rows in (("test", [drawn, test]), ("synthetic", [test, drawn])):
+        given = [r if r is rows[0] else r.drop(columns=lost) for r in (drawn, test)]
+        with pytest.raises(ValueError, match=f"The table of {where} rows has no column '{lost}'"):
+            evaluate(made, *given, models=models)
+    with pytest.raises(ValueError, match=f"The table of train rows has no column '{lost}'"):
+        evaluate(made, drawn, test, train=frame.drop(columns=lost), models=models)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from evenhand.datasets import Schema
+from evenhand.datasets.columns import TypedTable
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.evaluation import Evaluation
@@ -73,7 +74,7 @@ def evaluate_rows(
     synthetic : DataFrame
         The rows that are to be used, as ``generator.sample`` gave them.
     test : DataFrame
-        Real rows with the same columns.
+        Real rows with the columns that were learnt; others are passed over.
     train : DataFrame, optional
         Real rows on which the same models are trained, to compare with.
     models : sequence of str
@@ -91,8 +92,11 @@ def evaluate_rows(
     label, *sensitive = generator.conditions_.names
     schema: Schema = generator.codec_.schema
     plain = generator.sample_learnt(len(test), random_state=random_state)
-    plain, synthetic, test = map(schema.as_measured, (plain, synthetic, test))
-    train = None if train is None else schema.as_measured(train)
+    names = list(plain.columns)
+    plain = schema.as_measured(plain)
+    synthetic = _measured(synthetic, names, schema, "table of synthetic rows")
+    test = _measured(test, names, schema, "table of test rows")
+    train = None if train is None else _measured(train, names, schema, "table of train rows")
     return TableEvaluation(
         label=label,
         sensitive=tuple(sensitive),
@@ -113,8 +117,15 @@ def evaluate_rows(
             progress=progress,
         ),
         use_sensitive=use_sensitive,
-        fidelity=fidelity(test[list(plain.columns)], plain, schema=schema),
+        fidelity=fidelity(test, plain, schema=schema),
     )
+
+
+def _measured(rows: pd.DataFrame, names: Sequence[str], schema: Schema, where: str) -> pd.DataFrame:
+    """Return the columns that were learnt, as they are measured, or name those that are absent."""
+    table = TypedTable.of(rows, where)
+    table.require(names, "which the generator has learnt")
+    return schema.as_measured(table.frame[list(names)])
 
 
 def _groups(generator: TableSynthesizer) -> tuple[str, ...]:
