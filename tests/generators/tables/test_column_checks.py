@@ -403,3 +403,18 @@ def test_a_category_dtype_of_booleans_may_have_a_category_more() -> None:
     frame["c"] = pd.Categorical(np.random.default_rng(0).random(len(frame)) < 0.5)
     made = fit(frame=frame, schema=Schema.declared({"c": ["True", "False", "unknown"]}))
     assert {"True", "False"} <= set(made.sample(200, random_state=0)["c"])
+
+
+def test_infinite_numbers_are_refused_unless_bounds_are_declared() -> None:
+    store, frame, rng = MemoryStore(), table(), np.random.default_rng(0)
+    numbers = rng.normal(size=len(frame))
+    frame["a"] = np.where(rng.random(len(frame)) < 0.05, np.inf, numbers)
+    frame["b"] = pd.array(np.where(numbers < -1.5, -np.inf, numbers), dtype="Float64")
+    words = "'a' .*holds infinite numbers.*'b' .*holds infinite numbers"
+    for keep in ((), ("a", "b")):
+        with pytest.raises(ValueError, match=words):
+            fit(frame=frame, store=store, keep=keep)
+    assert spent(store) == 0
+    declared = Schema.declared({"a": {"bounds": (-3, 3)}, "b": {"bounds": (-3, 3)}})
+    drawn = fit(frame=frame, schema=declared).sample(500, random_state=0)
+    assert drawn[["a", "b"]].abs().max().max() <= 3

@@ -311,9 +311,10 @@ def _ready(
     texts = [n for n, c in known.items() if c.date_unit and n in table and n not in dates]
     wrong |= set(texts)
     columns = UndeclaredColumns.of(records, schema, [name for name in wanted if name not in wrong])
-    empty = dict.fromkeys(columns.empty, Problem.EMPTY.words) | dict.fromkeys(texts, _NO_DATES)
-    wrong |= set(empty)
-    also = columns.rare(plan, delta, keep_rare) | empty
+    unfit = dict.fromkeys(columns.empty, Problem.EMPTY.words) | dict.fromkeys(texts, _NO_DATES)
+    unfit |= dict.fromkeys(columns.infinite, _INFINITE)
+    wrong |= set(unfit)
+    also = columns.rare(plan, delta, keep_rare) | unfit
     for name in set(columns.texts) - set(also) - set(keep) - set(roles.conditions):
         if _are_numbers(table[name]) and len(columns.texts[name]) > CODES:
             also[name] = "holds numbers as Python objects, each of which would be a category"
@@ -416,6 +417,10 @@ _ANEW: Final = (
     "first characters are learnt, by these lines of the schema of --schema:"
 )
 _NO_DATES: Final = "is declared as a date, which its dtype does not say: use pd.to_datetime"
+_INFINITE: Final = (
+    "holds infinite numbers, which no range that is released can hold: make them missing, or "
+    'declare {"bounds": [low, high]}, to whose ends they are moved'
+)
 _DATES: Final = (
     'Dates in text are learnt as such by pd.to_datetime, or by {"kind": "date"} in the schema of '
     "--schema."

@@ -122,6 +122,8 @@ class UndeclaredColumns:
         Values of those that hold categories. Private.
     counts : tuple of ndarray
         Of each wanted column. Private.
+    infinite : tuple of str
+        Columns of numbers some of which are infinite. Private.
     """
 
     records: Records
@@ -129,6 +131,7 @@ class UndeclaredColumns:
     wanted: tuple[str, ...]
     texts: Mapping[str, tuple[str, ...]]
     counts: tuple[IntArray, ...]
+    infinite: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -151,6 +154,7 @@ class UndeclaredColumns:
             wanted=tuple(wanted),
             texts=texts,
             counts=tuple(counts[name] for name in wanted),
+            infinite=tuple(name for name in wanted if name in found.infinite),
         )
 
     @property
@@ -359,18 +363,21 @@ class _Counted:
 
     texts: Mapping[str, Counter[str]] = field(default_factory=dict)
     grids: Mapping[str, IntArray] = field(default_factory=dict)
+    infinite: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, text: Sequence[str], grid: Sequence[str], table: TypedTable) -> _Counted:
         return cls(
             texts={name: _text_counts(table[name]) for name in text},
             grids={name: _grid_counts(table[name]) for name in grid},
+            infinite=frozenset(name for name in grid if _is_infinite(table[name])),
         )
 
     def __add__(self, other: _Counted) -> _Counted:
         return _Counted(
             texts={name: held + other.texts[name] for name, held in self.texts.items()},
             grids={name: held + other.grids[name] for name, held in self.grids.items()},
+            infinite=self.infinite | other.infinite,
         )
 
 
@@ -387,6 +394,10 @@ def _grid_counts(column: Column) -> IntArray:
     numbers = numbers[~np.isnan(numbers)]
     at = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
     return np.bincount(at, minlength=len(edges) - 1).astype(np.int64)
+
+
+def _is_infinite(column: Column) -> bool:
+    return not column.is_date and bool(np.isinf(column.numbers).any())
 
 
 def _edges(column: Column) -> FloatArray:
