@@ -14,7 +14,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand.datasets import Schema, inspect
-from evenhand.datasets.columns import Column, TypedTable, some
+from evenhand.datasets.columns import Column, TypedTable, some, text_of
 from evenhand.datasets.problems import CODES, Problem
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.aggregators import TableCounts
@@ -402,10 +402,10 @@ def _is_drawn(code: ColumnCode, state: int) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a cast that overflows
-            drawn = Column(code.decode(np.array([state]), np.random.default_rng(0)))
+            (drawn,) = code.decode(np.array([state]), np.random.default_rng(0))
     except (ValueError, TypeError, OverflowError):
         return False
-    return drawn.texts == (code.schema.categories[state],)
+    return text_of(drawn) == code.schema.categories[state]
 
 
 _LEAVE_OUT: Final = (
