@@ -37,6 +37,13 @@ def test_it_writes_rows_claim_and_report_with_exact_counts(town: Path, run: Run)
     assert "loan=granted, sex=F" in done.stdout
 
 
+def paid_for(run: Run, folder: str, *words: str) -> str:
+    """Return the error of a command that failed after its fit, and look at what it kept."""
+    note, error = run(*words, exit_code=2).stderr.splitlines()
+    assert f"The budget of this fit is spent. What was learnt is in {folder}: " in note
+    return str(error)
+
+
 def test_rows_can_be_asked_for_by_any_column(
     town: Path, run: Run, refuse: Callable[..., str]
 ) -> None:
@@ -50,7 +57,7 @@ def test_rows_can_be_asked_for_by_any_column(
     assert rows["hours"].between(20, 45).all()
     # What no row has is told after the fit, which is kept.
     other = ("--where", "job=pope", "--out", "other.csv", "--save", "other")
-    assert "pope" in refuse(*ASKED, *other)
+    assert "pope" in paid_for(run, "other", *ASKED, *other)
     assert not Path("other.csv").exists()
     assert len(load("other").sample(10, conditions={"job": "nurse"}, random_state=0)) == 10
 
@@ -166,12 +173,12 @@ def test_missing_groups_come_from_public_rows_where_there_are_some(
 
 @pytest.mark.filterwarnings("ignore:.*cannot be told from empty ones")
 def test_a_group_without_a_record_and_a_memory_that_is_too_small_are_said_in_one_line(
-    town: Path, refuse: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    town: Path, run: Run, refuse: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("schema.json").write_text(json.dumps({"columns": [
         {"name": "sex", "kind": "categorical", "categories": ["F", "M", "X"]},
     ]}))  # fmt: skip
-    said = refuse(*ASKED, "--schema", "schema.json")
+    said = paid_for(run, "made.generator", *ASKED, "--schema", "schema.json")
     assert "sex=X can be told from the noise" in said
     assert not Path("made.csv").exists()
     pytest.importorskip("torch", reason="needs the extra torch")
@@ -214,6 +221,14 @@ BAD = {
     "an epsilon that affords noise only": (["--epsilon", "0.001"], "stands out of the noise"),
     "a page for a table": (["--out", "made.html"], "a table is written as CSV or Parquet"),
     "the private table itself": (["--out", "private.csv", "--overwrite"], "is the private table"),
+    "the test rows": (
+        ["--test", "test.csv", "--out", "test.csv", "--overwrite"],
+        "test.csv is read as --test",
+    ),
+    "a condition twice": (
+        ["--where", "job=nurse", "--where", "job=cook", "--save", "kept"],
+        "--where names 'job' twice",
+    ),
     "a schema that is none": (["--schema", "private.csv"], "private.csv is not a JSON file"),
     "an absent file": (["--test", "nowhere.csv"], "There is no file nowhere.csv"),
 }
@@ -227,6 +242,19 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     before = sorted(town.iterdir())
     assert message in refuse(*ASKED, *change)
     assert sorted(town.iterdir()) == before
+
+
+def test_a_generator_that_is_paid_for_is_kept_whatever_fails_after_its_fit(
+    town: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError("nothing can be drawn")
+
+    monkeypatch.setattr("evenhand.cli.synthetic_data.Tables.draw", broken)
+    for folder in ("made.generator", "made.generator2"):
+        assert "nothing can be drawn" in paid_for(run, folder, *ASKED, "--show-values")
+        assert len(load(folder).sample(8)) == 8
+    assert not Path("made.csv").exists()
 
 
 def test_a_file_that_is_there_is_not_replaced_unasked(

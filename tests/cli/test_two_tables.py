@@ -145,6 +145,10 @@ BAD = {
         (*TWO, "--visits-out", "visits.csv", "--overwrite"),
         "visits.csv is the private table",
     ),
+    "two tables in one file": (
+        (*TWO, "--visits-out", "./made.csv", "--overwrite"),
+        "made.csv would hold two things: 'out' and 'visits'",
+    ),
     "a column of neither": ((*TWO, "--drop", "nothing"), "no column 'nothing'"),
     "no file": ((*TWO[:-5], "gone.csv", *TWO[-4:]), "gone.csv"),
 }

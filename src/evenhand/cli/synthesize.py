@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -86,11 +87,9 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
                 f"beside --out for others. Choose another name."
             )
         files["curator's report"] = given.curators_report
+    _require_apart(given, files)
     for file in files.values():
         require_place(file, overwrite=given.overwrite)
-    for private in filter(None, (given.private, given.visits)):
-        if private.exists() and any(f.exists() and f.samefile(private) for f in files.values()):
-            raise FileExistsError(f"{private} is the private table. Choose another --out.")
     if given.resume:
         halfway(data, method)  # before a file is read
     elif given.save is not None:
@@ -99,6 +98,30 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
         raise ValueError("--sign signs the folder of --save, which is missing. Name one.")
     options.private_key(given.sign)  # before anything is spent
     return files
+
+
+def _require_apart(given: SynthesizeOptions, files: dict[str, Path]) -> None:
+    """Refuse to write two things to one file, or over one that is read."""
+    read = {
+        "the private table": (given.private, given.visits),
+        "read as --test": (given.test, given.test_visits),
+        "read as --reference": (given.reference,),
+        "read as --schema": (given.schema, given.visits_schema),
+    }
+    of = {path.resolve(): what for what, paths in read.items() for path in paths if path}
+    written: dict[Path, str] = {}
+    for name, file in files.items():
+        place = file.resolve()
+        same = [path for path in of if path.exists() and file.exists() and file.samefile(path)]
+        if place in of or same:
+            what = of[place if place in of else same[0]]
+            raise FileExistsError(f"{file} is {what}. Choose another --out.")
+        if place in written:
+            raise ValueError(
+                f"{file} would hold two things: {written[place]!r} and {name!r}. Name another file "
+                f"for one of them."
+            )
+        written[place] = name
 
 
 def _make(
@@ -127,23 +150,24 @@ def _make(
             )
     if given.save is not None:
         generator.save(given.save, sign=given.sign, overwrite=True)
-    bars.begin(f"drawing {data.words}")
-    drawn = data.draw(generator)
-    measured = None if given.test is None else data.evaluate(generator, drawn, bars)
-    attacked = data.attack(generator, drawn, bars)
-    # What private rows were read for stands in the curator's report and nowhere else.
-    found = measured if attacked is None or measured is None else measured.of_synthetic()
-    bars.begin("writing")
-    with ExitStack() as stack:
-        made = {
-            name: stack.enter_context(whole_file(path, overwrite=given.overwrite))
-            for name, path in files.items()
-        }
-        data.write(drawn, *(made[name] for name in data.tables))
-        made["claim"].write_text(_claim_text(generator), encoding="utf-8")
-        data.report(generator, drawn, made["report"], found)
-        if attacked is not None:
-            data.report(generator, drawn, made["curator's report"], measured, attacked)
+    with _kept_after(generator, given):
+        bars.begin(f"drawing {data.words}")
+        drawn = data.draw(generator)
+        measured = None if given.test is None else data.evaluate(generator, drawn, bars)
+        attacked = data.attack(generator, drawn, bars)
+        # What private rows were read for stands in the curator's report and nowhere else.
+        found = measured if attacked is None or measured is None else measured.of_synthetic()
+        bars.begin("writing")
+        with ExitStack() as stack:
+            made = {
+                name: stack.enter_context(whole_file(path, overwrite=given.overwrite))
+                for name, path in files.items()
+            }
+            data.write(drawn, *(made[name] for name in data.tables))
+            made["claim"].write_text(_claim_text(generator), encoding="utf-8")
+            data.report(generator, drawn, made["report"], found)
+            if attacked is not None:
+                data.report(generator, drawn, made["curator's report"], measured, attacked)
     summary = _summary_of(generator.fitted_, data.conditions(drawn), found) | {
         "method": method,
         **data.sizes(drawn),
@@ -153,6 +177,24 @@ def _make(
         "generator": None if given.save is None else str(given.save),
     }
     return generator, summary, [] if found is None else _measured_table(data, found)
+
+
+@contextmanager
+def _kept_after(generator: Synthesizer, given: SynthesizeOptions) -> Iterator[None]:
+    """Keep a generator that is paid for, whatever fails after its fit, and say where it is."""
+    try:
+        yield
+    except BaseException:
+        folder = given.save
+        if folder is None:
+            taken = itertools.chain([""], map(str, itertools.count(2)))
+            names = (given.out.with_suffix(f".generator{n}") for n in taken)
+            folder = generator.save(next(name for name in names if not name.exists()))
+        note(
+            f"The budget of this fit is spent. What was learnt is in {folder}: "
+            f"evenhand.generators.load draws from it, at no further cost."
+        )
+        raise
 
 
 @contextmanager

@@ -186,7 +186,11 @@ class Tables(SyntheticData):
         self.reference = None if given.reference is None else read_table(given.reference)
         columns = set(self.private.columns)
         learnt = columns - {given.unit} - {column.name for column in made}
-        self.where = dict(_asked(text, learnt) for text in given.where or ())
+        asked = [_asked(text, learnt) for text in given.where or ()]
+        self.where = dict(asked)
+        for name in self.where:
+            if sum(name == other for other, _ in asked) > 1:
+                raise ValueError(f"--where names {name!r} twice. Give it once.")
         if given.test is not None:
             self.test = self._parsed(read_rows(given.test, columns=learnt), given.test)
         if given.curators_report is not None:
