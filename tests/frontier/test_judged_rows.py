@@ -20,6 +20,7 @@ from evenhand.frontier.run import Setting
 from evenhand.frontier.subjects import SUBJECTS, draws_rows
 from evenhand.frontier.train import Task, train, train_one
 from evenhand.generators import MarginalSynthesizer, evaluate, even_rates, load
+from evenhand.generators.tables.utility import MODELS, Judge
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget, SeededNoise
 
@@ -305,6 +306,14 @@ def test_rows_that_cannot_be_spread_as_asked_are_drawn_as_learnt_for_the_fit_is_
     assert "loan=granted, sex=M" in warning
     assert model.generator_.ledger_.spent_epsilon(1e-5) == pytest.approx(20.0, rel=1e-3)
     assert set(model.predict(X, sex.to_frame())) <= {"granted", "refused"}
-    all_refused = pd.Series(np.full(n, "refused"), name="loan")
-    model.fit(X, all_refused, sensitive_features=sex.to_frame())
-    assert set(model.predict(X, sex.to_frame())) == {"refused"}
+
+
+@pytest.mark.parametrize("judge", list(MODELS))
+def test_drawn_rows_of_one_class_are_judged_by_the_model_that_says_this_class(judge: str) -> None:
+    rows = pd.DataFrame({"age": [20.0, 30.0, 40.0], "sex": ["F", "M", "F"], "loan": ["no"] * 3})
+    schema = Schema.declared(
+        {"age": {"bounds": (10, 70)}, "sex": ["F", "M"], "loan": ["no", "yes"]}
+    )
+    how: dict[str, Any] = {"label": "loan", "sensitive": ["sex"], "model": judge}
+    made = Judge.of(rows, **how, use_sensitive=True, schema=schema, random_state=0)
+    assert made.probabilities(rows, ["no", "yes"]).tolist() == [[1.0, 0.0]] * 3

@@ -130,7 +130,7 @@ no more to say than public rows do."""
 TIGHTENED: Final = (
     "Thresholds are set inside the margin by one standard error of the gap, for what they are set "
     "on is a sample: people in general then keep a margin that is wider than this error in some "
-    "five of six models, or three of four where rates of two classes are held, and not in every "
+    "five of six models, or seven of ten where rates of two classes are held, and not in every "
     "second."
 )
 

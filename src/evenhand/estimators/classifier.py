@@ -205,6 +205,8 @@ class ClassifierWithClaim(Arguments, ClassifierMixin, NestedValues):  # type: ig
             For inputs that cannot be used; the message names the way out.
         BudgetExceeded
             If the budget, or the account, does not cover one answer. Nothing is spent then.
+
+        Whatever is raised, the model that was fitted before, if there was one, is left whole.
         """
         given = FitArguments(
             X=X,

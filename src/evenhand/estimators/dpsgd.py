@@ -299,15 +299,11 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         expected = mechanism.sampling_rate * self._n_public(data)
         self._look_at_aim(trained.table, mechanism, learner, expected)
         named = () if groups is None else ("the names of the groups",)
-        aside: tuple[str, ...] = ()
-        if held_out is not None and data.set_aside and held_out.labels is None:
-            aside = (f"the groups of the {data.set_aside} rows that were set aside as public",)
         self.guarantee_ = self._claim(
             budget,
             data,
             noise,
             public=(*named, *self._starts_from()),
-            not_covered=aside,
             accounting=mechanism.accounting,
         )
         if notion is not None and held_out is not None:

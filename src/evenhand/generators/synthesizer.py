@@ -352,9 +352,8 @@ class Synthesizer(ABC):
             with self._plan(payload, ledger, delta).set_aside() as plan:
                 inner = plan.ledger
                 progress("records", 0, 1)
-                found = payload.encode(
-                    plan, delta
-                )  # the first draw: from here on all stays charged
+                # The first draw: from here on all stays charged.
+                found = payload.encode(plan, delta)
                 self.codec_, self.conditions_ = found.codec, found.codec.conditions
                 progress("records", 1, 1)
                 self._learn(found.data, plan, rng, progress)
