@@ -109,7 +109,8 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "its": interval(row[what] for row in its if (row["seed"],) in apart).mean,
                 "difference": difference.mean,
                 "pm": difference.half,
-                "splits": f"{look[0]}-{look[-1]}",
+                "splits": f"{look[0]} to {look[-1]}",
+                "seeds": len(apart),
                 "agrees": difference.judged(*words[what]),
             }
         )
@@ -118,8 +119,8 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
     """Return the tables of a page."""
-    out = ["| data | epsilon | rival | what | ours | its | ours minus its | splits | agrees? |"]
-    out.append(rule(9))
+    head = "data | epsilon | rival | what | ours | its | ours minus its | splits | seeds | agrees?"
+    out = [f"| {head} |", rule(10)]
     for v in verdicts(rows):
         form = ".4f" if v["what"] == "auroc" else ".1f"
         cells = (f"{v['ours']:{form}}", f"{v['its']:{form}}")
@@ -127,7 +128,7 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
         what = "AUROC" if v["what"] == "auroc" else "seconds"
         out.append(
             f"| {v['data']} | {v['epsilon']:g} | {v['rival']} | {what} | {' | '.join(cells)} | "
-            f"{apart} | {v['splits']} | {v['agrees']} |"
+            f"{apart} | {v['splits']} | {v['seeds']} | {v['agrees']} |"
         )
     out += ["", "| data | epsilon | way | seed: AUROC | tables chosen | MB |", rule(6)]
     for data, epsilon, way in product(TABLES, EPSILONS, WAYS):
