@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         RejectOptionClassifier,
         SFPATEClassifier,
     )
+    from evenhand.estimators.auto import AutoClassifier
+    from evenhand.estimators.blind_rule import BlindRuleClassifier
     from evenhand.fairness import DemographicParity as DemographicParity
     from evenhand.fairness import EqualizedOdds as EqualizedOdds
     from evenhand.fairness import ErrorParity as ErrorParity
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from evenhand.typing import REJECTED
 
 _HOMES = {
+    "AutoClassifier": "evenhand.estimators.auto",
+    "BlindRuleClassifier": "evenhand.estimators.blind_rule",
     "Budget": "evenhand.privacy",
     "DPFERMIClassifier": "evenhand.baselines",
     "DPPostProcessingClassifier": "evenhand.baselines",
@@ -56,6 +60,8 @@ _HOMES = {
 
 __all__ = [
     "REJECTED",
+    "AutoClassifier",
+    "BlindRuleClassifier",
     "Budget",
     "DPFERMIClassifier",
     "DPPostProcessingClassifier",

@@ -18,9 +18,15 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 import evenhand
-from evenhand import Budget, DemographicParity, DPSGDClassifier, EqualizedOdds, PATEClassifier
+from evenhand import (
+    BlindRuleClassifier,
+    Budget,
+    DemographicParity,
+    DPSGDClassifier,
+    EqualizedOdds,
+    PATEClassifier,
+)
 from evenhand.baselines.non_private import NonPrivateClassifier
-from evenhand.estimators.blind_rule import BlindRuleClassifier
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import JointTally

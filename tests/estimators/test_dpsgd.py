@@ -15,7 +15,7 @@ from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.dpsgd import AimMissed
 from evenhand.estimators.plan import default_steps, network_steps
-from evenhand.learners import DPSGD, GroupPull
+from evenhand.learners.dpsgd import DPSGD, GroupPull
 from evenhand.learners.nets.architectures import Dense
 from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise

@@ -40,7 +40,7 @@ from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind, RateNotion
 from evenhand.fairness.groups import GroupCodes
 from evenhand.fairness.notions import parity_gaps
-from evenhand.learners import DPSGD, GroupPull
+from evenhand.learners.dpsgd import DPSGD, GroupPull
 from evenhand.learners.gradients import TINY
 from evenhand.learners.preconditioner import Whitening
 from evenhand.privacy import Budget, SubsampledGaussian

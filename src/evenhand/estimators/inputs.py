@@ -423,7 +423,7 @@ def read_fit_inputs(
 def _require_two_classes(codes: IntArray, classes: Array) -> None:
     if len(np.unique(codes)) < 2:
         raise ValueError(
-            f"y holds one class only ({_values.quoted(classes[codes[0]])}); a classifier needs at "
+            f"y holds one class only: {_values.quoted(classes[codes[0]])}; a classifier needs at "
             f"least two."
         )
 

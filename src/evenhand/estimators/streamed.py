@@ -110,7 +110,7 @@ def _classes(estimator: Any, found: Array) -> Array:
     """Return the classes: those that were found, or the declared ones, which must cover them."""
     if len(found) < 2:
         raise ValueError(
-            f"y holds one class only ({_values.listed(found)}); a classifier needs at least two."
+            f"y holds one class only: {_values.listed(found)}; a classifier needs at least two."
         )
     check_classification_targets(np.repeat(found, 2))  # one of each looks like an amount
     if estimator.classes is None:

@@ -1,6 +1,6 @@
 """Models behind one small protocol: fit one on each of many partitions, let all predict."""
 
-from evenhand.learners.dpsgd import DPSGD, GroupPull
-from evenhand.learners.learner import FittedModels, Learner
+from evenhand.learners.dpsgd import DPSGD
+from evenhand.learners.learner import Learner
 
-__all__ = ["DPSGD", "FittedModels", "GroupPull", "Learner"]
+__all__ = ["DPSGD", "Learner"]
