@@ -31,8 +31,8 @@ student, by a fifth of its rows whose groups are then public. 50 fits each, on t
 6. each of the two: with confidence no more fits are above the *margin* than with the plain one.
 
 All ways of DP-SGD were measured again, by the same rules and on the same splits, when its default
-had come to have curves; before, it was a line and took 600 steps. Rows of SF-PATE are those of
-commit 3325c3c, handed on in ``--kept``.
+had come to have curves (before, it was a line and took 600 steps), and when it whitened its rows.
+Rows of SF-PATE are those of commit 3325c3c, handed on in ``--kept``.
 
 Beside them stand the same counts of the plain margin, and the price: the difference in error, mean
 with a 95 % interval over fits. "no" rows stay. Public rows are too few in German (150) for either

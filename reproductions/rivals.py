@@ -9,7 +9,8 @@ cut those of DP-EBM into bins; no label of theirs is read. No setting is read of
 
 - *DP-SGD, thresholds* (ours): ``DPSGDClassifier`` with its defaults, and one threshold per group
   that is set on the public rows, whose groups it reads. Measured again on the same splits when
-  curves had come to it; rows of the others are those of commit 74177e5, handed on in ``--kept``.
+  curves had come to it, and when it whitened its rows; rows of the others are those of commit
+  74177e5, handed on in ``--kept``.
 - *DP-EBM, thresholds*: ``DPEBMClassifier`` with its defaults (log-odds, rate .2, chosen on
   ACS-Income of Maryland), and the same thresholds.
 - *DP-EBM as printed, thresholds*: residuals of the label, rate .01, no recalibration, which are the

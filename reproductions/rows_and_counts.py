@@ -16,8 +16,8 @@ ways have the same private rows.
 - *real public rows*: the same with ``X_public`` alone.
 - *drawn rows*: the same with ``public="synthetic"`` alone.
 - *DP-SGD*: ``DPSGDClassifier``, which scales its columns by the same public rows. Measured again
-  on the same splits when curves had come to it; rows of the others are those of commit 7dccfaf,
-  handed on in ``--kept``.
+  on the same splits when curves had come to it, and when it whitened its rows; rows of the others
+  are those of commit 7dccfaf, handed on in ``--kept``.
 
 Error and pairwise gap on the test rows: means with half widths of 95 % intervals over seeds,
 without a margin and with one of .05. A margin of .05 is read on the real public rows where there
