@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evenhand.generators.images import GroupReference, TeacherGANImages
-from evenhand.generators.images.predicted_groups import ClusterReference
+from evenhand.generators.images import ClusterReference, GroupReference, TeacherGANImages
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import pictures
 
