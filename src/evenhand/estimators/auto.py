@@ -24,10 +24,9 @@ from evenhand.estimators.inputs import (
     may_be_pictures,
 )
 from evenhand.estimators.nested import NestedValues
-from evenhand.estimators.rows_after import RowsAfter
+from evenhand.estimators.rows_after import WAY_OUT, RowsAfter
 from evenhand.estimators.spec import CALIBRATION, MethodSpec
 from evenhand.estimators.synthetic_rows import SYNTHETIC
-from evenhand.estimators.threshold_rows import WAY_OUT
 from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.fairness.notions import require_notion

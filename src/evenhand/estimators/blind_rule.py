@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,54 +11,23 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand import _checks, _values
+from evenhand import _checks
 from evenhand._display import Shown
 from evenhand._frames import as_pandas
 from evenhand.datasets import PublicEncoder
-from evenhand.estimators.fair_tuned import class_codes
 from evenhand.estimators.fitted import FittedModel, columns_of
 from evenhand.estimators.inputs import without_groups_of
 from evenhand.estimators.margins import StudentMargin
+from evenhand.estimators.rows_after import PublicRows, read_public_rows
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.groups import GroupCodes, encode_groups
-from evenhand.fairness.notion import RateNotion, rates_of
-from evenhand.fairness.notions import require_notion
+from evenhand.fairness.notion import RateNotion
 from evenhand.students.blind_rule import BlindFit, BlindRule
-from evenhand.students.confident import check_confidence, confident_rule, warn_of
+from evenhand.students.confident import confident_rule, warn_of
 from evenhand.students.constrained import MarginNotMet
 from evenhand.students.inferred_groups import GroupModel, Recalibrated, SoftmaxRegression
 from evenhand.students.score_counts import NO_COUNTS
-from evenhand.students.within import SOURCES, Within
+from evenhand.students.within import SOURCES
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
-
-WAY_OUT = (
-    "Say how far apart the groups may be, for example fairness=DemographicParity(margin=0.05)."
-)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PublicRows:
-    """Public rows that a rule is set on: encoded, with their groups and maybe their classes."""
-
-    X: FloatArray
-    groups: GroupCodes
-    labels: IntArray | None
-
-    @property
-    def said(self) -> str:
-        """What of them is public, for the claim."""
-        what = "features and groups" if self.labels is None else "features, groups and labels"
-        return f"the {what} of the {len(self.X)} public rows that set the blind rule"
-
-    def within(self, fairness: RateNotion) -> Within:
-        """Return the margin as it is read on these rows."""
-        return Within(
-            notion=fairness,
-            groups=self.groups.codes,
-            n_groups=self.groups.n_groups,
-            labels=self.labels if fairness.needs_labels else None,
-            source="calibration rows" if fairness.needs_labels else "public rows",
-        )
 
 
 def set_rule(
@@ -428,53 +397,3 @@ def _require_probabilities(model: Any, classes: Array) -> None:
         )
     if len(classes) < 2:
         raise ValueError(f"A blind rule chooses between classes, and the model has {len(classes)}.")
-
-
-def read_public_rows(
-    X: FloatArray,
-    sensitive_features: Any,
-    y: ArrayLike | None,
-    fairness: RateNotion,
-    classes: Array,
-) -> PublicRows:
-    """Check public rows for a rule, and warn where so many cannot say that it holds on new ones."""
-    notion = require_notion(fairness, WAY_OUT)
-    rates_of(notion, len(classes))
-    if X.ndim != 2:
-        raise ValueError(
-            f"The groups are inferred from rows of numbers, and this model reads pictures, of "
-            f"shape {X.shape[1:]}. Train it on features of pictures "
-            f"(evenhand.datasets.features.extract), or keep a margin in training."
-        )
-    if sensitive_features is None:
-        raise ValueError(
-            "A blind rule is set on public rows whose groups are known, and sensitive_features is "
-            "missing. Pass the group of every public row; predictions then need none."
-        )
-    if notion.needs_labels and y is None:
-        raise ValueError(
-            f"{type(notion).__name__} is about records of a true class, and the classes of the "
-            f"public rows are missing. Pass y, public labels of these rows, or take "
-            f"DemographicParity, which needs none."
-        )
-    groups = encode_groups(sensitive_features)
-    _checks.same_length(X=X, sensitive_features=groups)
-    if groups.n_groups < 2:
-        raise ValueError(
-            f"The public rows hold one group only ({_values.quoted(groups.names[0])}): there is "
-            f"nothing to compare it with. Check the sensitive column."
-        )
-    if (groups.sizes >= 2).sum() < 2:  # one is held out, to choose how the groups are inferred
-        sizes = zip(groups.names, groups.sizes.tolist(), strict=True)
-        raise ValueError(
-            f"A blind rule needs two groups with 2 public rows or more, got "
-            f"{', '.join(f'{name!r} ({n})' for name, n in sizes)}. Give more public "
-            f"rows: hundreds of each group say more than tens."
-        )
-    labels = None if y is None else class_codes(y, classes)
-    if labels is not None:
-        _checks.same_length(X=X, y=labels)
-    rows = PublicRows(X=X, groups=groups, labels=labels)
-    if notion.confidence is not None:
-        check_confidence(rows.within(notion), groups.names)
-    return rows

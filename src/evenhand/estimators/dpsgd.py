@@ -12,7 +12,7 @@ from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.pixels import PixelEncoder
-from evenhand.estimators.blind_rule import PublicRows, put_around, read_public_rows
+from evenhand.estimators.blind_rule import put_around
 from evenhand.estimators.encoded_inputs import EncodedInputs, read_encoded
 from evenhand.estimators.inputs import (
     FitArguments,
@@ -34,6 +34,7 @@ from evenhand.estimators.plan import (
     default_steps,
     network_steps,
 )
+from evenhand.estimators.rows_after import PublicRows, read_public_rows
 from evenhand.estimators.score_counts import release_counts
 from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered

@@ -12,14 +12,12 @@ import numpy as np
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.estimators.calibration import CellsNotRead
-from evenhand.estimators.fair_tuned import class_codes
-from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.estimators.rows_after import WAY_OUT, check_rows, unread
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import require_notion
 from evenhand.students.confident import (
     Candidate,
-    check_confidence,
     choose,
     held_out_gap,
     targets_of,
@@ -36,81 +34,6 @@ UNSEEN: Final = ((PLAIN,), (0.0,), (1.0,))
 """Steps of a group of which there is no row: the threshold of all groups together."""
 
 NO_CODES: Final = np.zeros(0, dtype=np.int64)
-WAY_OUT: Final = (
-    "Say how far apart the groups may be, for example fairness=EqualizedOdds(margin=0.05)."
-)
-
-
-def check_rows(
-    sensitive_features_public: Any,
-    fairness: object,
-    y_public: ArrayLike | None,
-    classes: Array,
-    *,
-    counted: tuple[str, ...] = (),
-    private: tuple[str, ...] = (),
-) -> tuple[GroupCodes, IntArray | None]:
-    """Check what is public of the rows that thresholds are set on; it needs no model yet.
-
-    ``counted`` are groups of which scores are counted, which need no row; ``private`` are those of
-    the private rows, where they are known.
-
-    Returns
-    -------
-    GroupCodes, ndarray of int64 or None
-        The groups of the rows, and the codes of their labels where there are any.
-
-    Raises
-    ------
-    ValueError
-        For more than two classes, fewer than two groups, groups that are missing, labels that the
-        notion does not read or whose confidence misses them, too few rows for a confidence, and a
-        group of which the labels have no record that a rate is taken among.
-    """
-    notion = require_notion(fairness, WAY_OUT)
-    if len(classes) != 2:
-        raise ValueError(
-            f"Group thresholds are for two classes, and the model has {len(classes)}. Use a margin "
-            f"in training instead: FairSharesClassifier, or DPSGDClassifier with fairness=."
-        )
-    if sensitive_features_public is None:
-        raise ValueError(
-            "Thresholds by group are set on rows whose groups are known, and "
-            "sensitive_features_public is missing. Pass the group of every public row."
-        )
-    groups = sensitive_features_public
-    if not isinstance(groups, GroupCodes):  # else one group may have no row
-        groups = encode_groups(groups)
-    _require_groups({*groups.names, *counted}, private)
-    labels = _labels(y_public, classes, notion)
-    nothing = np.zeros(len(groups))  # labels say what the scores would
-    if labels is not None:
-        _checks.same_length(sensitive_features_public=groups, y_public=labels)
-    within = within_of(notion, nothing, groups.codes, groups.n_groups, labels)
-    if labels is not None:
-        _require_records(within, groups.names, classes)
-    if notion.confidence is not None:
-        check_confidence(within, groups.names)
-    return groups, labels
-
-
-def _require_groups(known: set[str], private: tuple[str, ...]) -> None:
-    """Refuse fewer than two groups, and private rows of a group that would have no threshold."""
-    if len(known) < 2:
-        raise ValueError(
-            f"The rows that thresholds are set on hold one group only "
-            f"({', '.join(map(repr, known))}): there is nothing to compare it with. Check the "
-            f"sensitive column, or give rows of every group."
-        )
-    for name in private:
-        if name not in known:
-            raise ValueError(
-                f"The private rows have the group {name!r}, and the rows that thresholds are set "
-                f"on do not, so nobody of it could be decided on: they have "
-                f"{', '.join(map(repr, sorted(known)))}.{_checks.did_you_mean(name, known)} Give "
-                f"public rows of it, merge it with another group, or have scores counted by group "
-                f"(score_counts=True), without calibration rows."
-            )
 
 
 def confident_thresholds(
@@ -307,40 +230,6 @@ def _check_counts(counts: FloatArray, fairness: object) -> None:
         )
 
 
-def _labels(y_public: ArrayLike | None, classes: Array, fairness: RateNotion) -> IntArray | None:
-    """Return the codes of the labels of public rows, where the notion and the rows have any."""
-    if y_public is not None and not fairness.needs_labels:
-        raise ValueError(
-            f"y_public are true classes, and {type(fairness).__name__} is about decisions alone. "
-            f"Leave it out, or take a notion about true classes: EqualizedOdds(margin=0.05)."
-        )
-    if y_public is None and fairness.needs_labels and fairness.confidence is not None:
-        raise ValueError(
-            f"confidence={fairness.confidence:g} of {type(fairness).__name__} needs true classes, "
-            f"and y_public is missing. Give the labels of the public rows, or leave confidence out."
-        )
-    return None if y_public is None else class_codes(y_public, classes)
-
-
-def _unread(within: Within, names: tuple[str, ...], classes: Array) -> str:
-    """Say which groups have less than one record that a rate is taken among; empty for none."""
-    said = [
-        f"{names[z]!r} among class {' or '.join(map(repr, classes[list(among)].tolist()))}"
-        for z, among in within.unread(2)
-    ]
-    return ", ".join(dict.fromkeys(said))
-
-
-def _require_records(within: Within, names: tuple[str, ...], classes: Array) -> None:
-    """Refuse rows with labels of which a group has no record that a rate is taken among."""
-    if said := _unread(within, names, classes):
-        raise ValueError(
-            f"{SOURCES[within.source].capitalize()} there is less than one record of {said}, and "
-            f"{within.notion.title} compares a rate among these. Give more public rows, or merge "
-            f"the group with another one."
-        )
-
-
 def _warn_of_unread(within: Within, names: tuple[str, ...], classes: Array) -> None:
     """Warn of groups that noise, or the model itself, left without a record to set anything by.
 
@@ -357,7 +246,7 @@ def _warn_of_unread(within: Within, names: tuple[str, ...], classes: Array) -> N
             CellsNotRead,
             stacklevel=5,
         )
-    elif said := _unread(within, names, classes):
+    elif said := unread(within, names, classes):
         warnings.warn(
             f"{SOURCES[within.source].capitalize()} there is less than one record of {said}: the "
             f"margin was not read there, and says nothing about it. {way_out}",

@@ -13,7 +13,7 @@ from evenhand import _checks
 from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
-from evenhand.estimators.blind_rule import PublicRows, put_around, read_public_rows
+from evenhand.estimators.blind_rule import put_around
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.inputs import (
     FitArguments,
@@ -23,6 +23,7 @@ from evenhand.estimators.inputs import (
     stage,
 )
 from evenhand.estimators.margins import TrueGroups
+from evenhand.estimators.rows_after import PublicRows, read_public_rows
 from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows
 from evenhand.estimators.sf_pate.learning import Problem, first_network, solved
 from evenhand.estimators.sf_pate.protected import Protected

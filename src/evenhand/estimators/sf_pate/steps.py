@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.estimators.attribute_privacy import PeopleInputs
-from evenhand.estimators.blind_rule import PublicRows
+from evenhand.estimators.rows_after import PublicRows
 from evenhand.privacy import Ledger
 from evenhand.students.learned_features import LearnedFeatures
 from evenhand.teachers.coverage import GroupsOfTeachers
