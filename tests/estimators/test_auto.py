@@ -19,15 +19,8 @@ from sklearn.base import clone
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, EqualizedOdds, _words
 from evenhand.datasets import Schema
-from evenhand.estimators.auto import (
-    MARGINS,
-    PROTECTED,
-    RULES,
-    TEACHERS,
-    AutoClassifier,
-    Case,
-    choose,
-)
+from evenhand.estimators.auto import AutoClassifier
+from evenhand.estimators.choosing import MARGINS, PROTECTED, RULES, TEACHERS, Case, choose
 from evenhand.estimators.group_thresholds import BY_PROBABILITIES
 from evenhand.fairness import ErrorParity, FairnessKind
 from evenhand.fairness.notion import RateNotion

@@ -37,7 +37,7 @@ from evenhand.cli.train_options import TrainOptions
 if TYPE_CHECKING:
     from evenhand.datasets.columns import TypedTable
     from evenhand.datasets.features.reading import PictureReading
-    from evenhand.estimators.auto import Choice
+    from evenhand.estimators.choosing import Choice
     from evenhand.estimators.rows_after import RowsAfter
     from evenhand.privacy import Ledger
 

@@ -11,7 +11,7 @@ from evenhand.cli.train_options import DEMOGRAPHIC_PARITY, TrainOptions
 from evenhand.methods import METHODS
 
 if TYPE_CHECKING:
-    from evenhand.estimators.auto import Choice
+    from evenhand.estimators.choosing import Choice
 
 
 def resolved(
@@ -27,7 +27,7 @@ def resolved(
     public : collection of str
         The same of the public table.
     """
-    from evenhand.estimators.auto import Case, choose, counts_pay
+    from evenhand.estimators.choosing import Case, choose, counts_pay
     from evenhand.fairness.notion import RateNotion
     from evenhand.privacy import Budget
 
@@ -91,7 +91,7 @@ def _of_teachers(given: TrainOptions) -> list[str]:
 def _scaled(given: TrainOptions) -> bool:
     """Whether something public scales the columns."""
     from evenhand.cli.tables import declared_schema
-    from evenhand.estimators.auto import scales
+    from evenhand.estimators.choosing import scales
 
     if given.public is not None or given.public_fraction is not None or given.images:
         return True

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from evenhand import _checks
 from evenhand._words import ADMIT_BY, ANSWERS, AUTO, POINTS, REFERENCES
-from evenhand.estimators.auto import Case, choose
+from evenhand.estimators.choosing import Case, choose
 from evenhand.estimators.spec import MethodSpec
 from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness.notion import RateNotion
