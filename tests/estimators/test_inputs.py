@@ -110,7 +110,8 @@ def test_the_share_set_aside_lies_between_none_and_all(parts: Parts, share: floa
 
 def test_rows_of_one_person_are_set_aside_together(parts: Parts, settings: dict[str, Any]) -> None:
     from evenhand._random import as_generator
-    from evenhand.estimators.inputs import FitArguments, read_fit_inputs
+    from evenhand.estimators.inputs import FitArguments
+    from evenhand.estimators.reading import read_fit_inputs
 
     people = np.arange(600) // 4
     data = read_fit_inputs(

@@ -9,8 +9,9 @@ import pytest
 
 from evenhand import Budget, DPFERMIClassifier, DPPostProcessingClassifier, DPSGDClassifier
 from evenhand._random import as_generator
-from evenhand.estimators import inputs
-from evenhand.estimators.inputs import FitArguments, read_fit_inputs
+from evenhand.estimators import reading
+from evenhand.estimators.inputs import FitArguments
+from evenhand.estimators.reading import read_fit_inputs
 from evenhand.privacy import FloatNoise, SeededNoise, audit_epsilon_lower_bound
 
 FALSE_ALARM = 1e-6  # probability, over runs, that correct code fails one test here
@@ -68,7 +69,7 @@ def test_the_attack_convicts_coins_that_a_seed_gives_to_positions(
     # A quarter of the rows change sides: intercepts lie five standard deviations from 0, one way
     # or the other. The bound passes the claim with up to 4 wrong signs of 50; were one run in a
     # thousand wrong, 5 would come up with a probability of 2e-9.
-    monkeypatch.setattr(inputs, "secret_coins", seeded)
+    monkeypatch.setattr(reading, "secret_coins", seeded)
     assert bound(model) > CLAIM.epsilon
 
 

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from evenhand.baselines import pfld
-from evenhand.estimators import inputs
+from evenhand.estimators import reading
 from evenhand.generators import budget_plan
 from evenhand.generators.images import diffusion
 from evenhand.generators.registry import generators
@@ -213,7 +213,7 @@ def test_half_the_sensitivity_of_a_generator_is_convicted(
 def positional_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """Toss the coins of ``public_fraction`` from a public seed, one for each position."""
     monkeypatch.setattr(
-        inputs, "secret_coins", lambda _, n, share: np.random.default_rng(5).random(n) < share
+        reading, "secret_coins", lambda _, n, share: np.random.default_rng(5).random(n) < share
     )
 
 

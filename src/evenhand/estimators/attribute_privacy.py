@@ -11,7 +11,9 @@ from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.classifier import PrivateClassifier
-from evenhand.estimators.inputs import FitArguments, FitInputs, encoded, read_fit_inputs
+from evenhand.estimators.given_rows import encoded
+from evenhand.estimators.inputs import FitArguments, FitInputs
+from evenhand.estimators.reading import read_fit_inputs
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import Budget, Guarantee, Ledger, attribute_of
 from evenhand.privacy.guarantee import delta_warning

@@ -16,13 +16,8 @@ from evenhand.datasets.parquet import ParquetRows
 from evenhand.estimators.choosing import Case, Choice, choose, counts_pay, scales
 from evenhand.estimators.classifier import Arguments, checked_budget
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.inputs import (
-    NOT_TAKEN,
-    Progress,
-    calibration_given,
-    coded_labels,
-    may_be_pictures,
-)
+from evenhand.estimators.given_rows import coded_labels, may_be_pictures
+from evenhand.estimators.inputs import NOT_TAKEN, Progress, calibration_given
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.rows_after import WAY_OUT, RowsAfter
 from evenhand.estimators.spec import CALIBRATION

@@ -3,7 +3,7 @@
 ``fit`` itself stands in ``classifier``, for all methods, and hands its arguments on as one value.
 From there to what is released, private rows go through each module once:
 
-1. ``read`` (``inputs``) checks and parts them; ``teachers.partition`` assigns them to teachers.
+1. ``read`` (``reading``) checks and parts them; ``teachers.partition`` assigns them to teachers.
 2. ``plan`` (``plan``, ``ledgers``) chooses mechanism and noise from public numbers: none is read.
    Where there are no public rows, ``draw_rows`` (``synthetic_rows``) then pays for some; where
    there are, ``compare`` (``drift``) counts the private ones beside them, if that was asked for.
@@ -42,15 +42,8 @@ from evenhand.estimators.drift import (
     sentences,
 )
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.inputs import (
-    FitArguments,
-    FitInputs,
-    Progress,
-    encoded,
-    read_fit_inputs,
-    read_vote_inputs,
-    stage,
-)
+from evenhand.estimators.given_rows import encoded
+from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, stage
 from evenhand.estimators.ledgers import answers_budget, open_run, parted
 from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.plan import (
@@ -58,6 +51,7 @@ from evenhand.estimators.plan import (
     choose_n_teachers,
     warn_of_drowning,
 )
+from evenhand.estimators.reading import read_fit_inputs, read_vote_inputs
 from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.estimators.small_groups import warn_of_small_groups
 from evenhand.estimators.steps import Given, Plan, Taught

@@ -12,12 +12,8 @@ import pandas as pd
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
-from evenhand.estimators.inputs import (
-    FitArguments,
-    FitInputs,
-    calibration_given,
-    checked_features,
-)
+from evenhand.estimators.given_rows import checked_features
+from evenhand.estimators.inputs import FitArguments, FitInputs, calibration_given
 from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.fairness import gap_of
 from evenhand.fairness.calibration import CalibratedJoint

@@ -20,8 +20,9 @@ from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.blind_rule import ruled
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.fitted import FittedModel, columns_of
+from evenhand.estimators.given_rows import checked_features
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
-from evenhand.estimators.inputs import NOT_TAKEN, FitArguments, Progress, checked_features
+from evenhand.estimators.inputs import NOT_TAKEN, FitArguments, Progress
 from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.reject_option import RejectOptionClassifier

@@ -14,14 +14,8 @@ from evenhand.datasets import PublicEncoder
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.blind_rule import put_around
 from evenhand.estimators.encoded_inputs import EncodedInputs, read_encoded
-from evenhand.estimators.inputs import (
-    FitArguments,
-    FitInputs,
-    calibration_given,
-    checked_features,
-    frame_or_array,
-    take,
-)
+from evenhand.estimators.given_rows import checked_features, frame_or_array, take
+from evenhand.estimators.inputs import FitArguments, FitInputs, calibration_given
 from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.noisy_gradient import N_STEPS, NoisyNetworkClassifier
 from evenhand.estimators.plan import (

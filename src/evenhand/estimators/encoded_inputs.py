@@ -11,14 +11,9 @@ import numpy as np
 from evenhand import _checks, _values
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.pixels import PixelEncoder
-from evenhand.estimators.inputs import (
-    FitArguments,
-    FitInputs,
-    encoded,
-    may_be_pictures,
-    read_fit_inputs,
-    take,
-)
+from evenhand.estimators.given_rows import encoded, may_be_pictures, take
+from evenhand.estimators.inputs import FitArguments, FitInputs
+from evenhand.estimators.reading import read_fit_inputs
 from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy.noise import Noise

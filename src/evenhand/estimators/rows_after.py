@@ -18,7 +18,7 @@ from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.fair_tuned import class_codes
-from evenhand.estimators.inputs import checked_features, frame_or_array, take
+from evenhand.estimators.given_rows import checked_features, frame_or_array, take
 from evenhand.estimators.shared_rows import refuse_shared_rows, refuse_shared_stream
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import RateNotion, rates_of

@@ -23,13 +23,9 @@ from evenhand._units import ids_of
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.parquet import ParquetRows, Piece, divided
 from evenhand.estimators.callers import check_callers
-from evenhand.estimators.inputs import (
-    FitArguments,
-    FitInputs,
-    Stream,
-    checked_features,
-    groups_of_public,
-)
+from evenhand.estimators.given_rows import checked_features
+from evenhand.estimators.inputs import FitArguments, FitInputs, Stream
+from evenhand.estimators.reading import groups_of_public
 from evenhand.teachers.bounded import BoundedParts, Rows, enough
 from evenhand.teachers.ensemble import Teachers
 from evenhand.teachers.partition import Partition, hashed

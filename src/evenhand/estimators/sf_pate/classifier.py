@@ -15,13 +15,8 @@ from evenhand._random import as_generator
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.blind_rule import put_around
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.inputs import (
-    FitArguments,
-    Progress,
-    calibration_given,
-    checked_features,
-    stage,
-)
+from evenhand.estimators.given_rows import checked_features
+from evenhand.estimators.inputs import FitArguments, Progress, calibration_given, stage
 from evenhand.estimators.margins import TrueGroups
 from evenhand.estimators.rows_after import PublicRows, read_public_rows
 from evenhand.estimators.sf_pate.groups import ANSWERS, QueriedRows

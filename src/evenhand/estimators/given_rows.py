@@ -1,0 +1,147 @@
+"""Rows and labels as they were given: checked, picked and encoded, whoever trains on them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from evenhand import _checks, _values
+from evenhand._frames import as_pandas, without_nulls
+from evenhand.datasets.cells import CellTable
+from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.encoder import PublicEncoder
+from evenhand.datasets.images.files import PictureFiles
+from evenhand.datasets.parquet import ParquetRows
+from evenhand.datasets.pixels import PixelEncoder
+from evenhand.estimators.fitted import columns_of
+from evenhand.typing import Array, ArrayLike, IntArray
+
+PICTURES: Final = 4
+"""Sides of an array of pictures: (n, channels, height, width)."""
+
+
+def encoded(X_public: Any, schema: Any) -> tuple[PublicEncoder | PixelEncoder, Any]:
+    """Return what turns rows into numbers, learned from public rows alone, and these rows.
+
+    Pictures stay what they are: networks read them.
+    """
+    if not isinstance(X_public, np.ndarray) or X_public.ndim == 2:
+        public = TypedTable.of(X_public, "public table")
+        encoder = PublicEncoder(schema).fit(public)
+        return encoder, encoder.transform(public)
+    if schema is not None:
+        raise ValueError("Pictures have no columns, and schema= describes columns: leave it.")
+    return PixelEncoder(X_public.shape[1:], str(X_public.dtype)), X_public
+
+
+def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:
+    """Return ``X`` as a pandas DataFrame, or as a 2-D float array, where NaN is "missing".
+
+    An estimator that reads pictures gets them as they are, (n, channels, height, width); those in
+    files are decoded. A ``CellTable`` is what it is.
+
+    Raises
+    ------
+    ValueError
+        Also for pictures that the estimator does not read, with what it reads of them.
+    """
+    if isinstance(X, ParquetRows):
+        raise TypeError(
+            f"{name} is ParquetRows, which stream to the teachers of FairSharesClassifier, "
+            f"FairPATEClassifier and PATEClassifier; {type(estimator).__name__} needs {name} in "
+            f"memory: pandas.read_parquet(...)."
+        )
+    if isinstance(X, CellTable) and not reset:
+        return X
+    X = as_pandas(X)
+    if may_be_pictures(X):
+        if not getattr(estimator, "_reads_pictures", False):
+            raise ValueError(
+                f"{name} holds pictures, and {type(estimator).__name__} reads rows of numbers. "
+                f"Pass their features, made by a public extractor: extract(pictures, "
+                f"EfficientNetLite0.load()) of evenhand.datasets.features."
+            )
+        if isinstance(X, PictureFiles):
+            X = np.asarray(X.channels_in_front())
+        pictures = _checks.rows(name, X)
+        validate_data(estimator, pictures, reset=reset, skip_check_array=True)
+        return pictures
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        if not len(X):
+            raise ValueError(f"{name} has 0 rows: found array with 0 sample(s).")
+        try:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}{_nearest(estimator, X)}") from None
+        return X
+    try:
+        array = check_array(
+            X, dtype=np.float64, ensure_all_finite="allow-nan", input_name=name, estimator=estimator
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} must hold numbers: could not convert string to float. Pass a DataFrame, whose "
+            f"columns may hold text."
+        ) from _values.cause(error)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return array
+
+
+def may_be_pictures(X: Any) -> bool:
+    """Whether rows look like pictures, each (channels, height, width): files, array or list."""
+    if isinstance(X, np.ndarray | PictureFiles):
+        return isinstance(X, PictureFiles) or X.ndim == PICTURES
+    # A list of pictures, of different sizes perhaps: those have no shape together.
+    return isinstance(X, list | tuple) and bool(len(X)) and np.ndim(X[0]) == 3
+
+
+def take(rows: Any, index: IntArray) -> Any:
+    """Return the rows ``index`` of a DataFrame, Series or array."""
+    return rows.iloc[index] if hasattr(rows, "iloc") else rows[index]
+
+
+def frame_or_array(values: Any) -> Any:
+    """Return values whose rows ``take`` can read."""
+    values = as_pandas(values)
+    return values if hasattr(values, "iloc") else np.asarray(values)
+
+
+def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
+    """Return the codes of the labels, and the classes that these stand for."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    values = column_or_1d(without_nulls(as_pandas(y)), warn=True)
+    missing = np.flatnonzero(pd.isna(values))
+    if missing.size:
+        raise ValueError(
+            f"y has no label in {_values.rows(missing)}: input y contains NaN. Leave these rows "
+            f"out: a teacher cannot learn from them."
+        )
+    check_classification_targets(values)
+    labels = np.asarray(values)
+    found = np.unique(labels)
+    known = found if estimator.classes is None else np.unique(np.asarray(estimator.classes))
+    strange = [value for value in found if value not in known]
+    if strange:
+        raise ValueError(
+            f"y holds {_values.quoted(strange[0])}, which is not among classes={known.tolist()}."
+            f"{_values.if_shown(_checks.did_you_mean(strange[0], known.tolist()))}"
+        )
+    return np.searchsorted(known, labels).astype(np.int64), known
+
+
+def _nearest(estimator: Any, X: Any) -> str:
+    known = columns_of(estimator)
+    given = [str(c) for c in X.columns]
+    for name in given:
+        if name not in known and (hint := _checks.did_you_mean(name, set(known) - set(given))):
+            return f" Column {name!r}:{hint}"
+    return ""
