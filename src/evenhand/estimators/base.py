@@ -10,7 +10,7 @@ From there to what is released, private rows go through each module once:
 3. ``teach`` (``datasets.encoding``, ``teachers``) trains; from here on there are votes alone.
 4. ``calibrate`` buys answers to labelled rows, where a gate is about true classes; ``ask``
    (``voting``) releases answers from the votes. The ledger charges each draw before it.
-5. ``conclude`` (``students``) reads public rows and answers.
+5. ``conclude`` (``students``, ``conclusion``) reads public rows and answers.
 
 What a step hands on is a value of ``steps``. A sweep over settings takes the same steps, and those
 that settings share once (``shared_teachers``).
@@ -19,7 +19,6 @@ that settings share once (``shared_teachers``).
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,21 +30,25 @@ from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.estimators import drift
-from evenhand.estimators.calibration import calibration_gap, warn_of_unread
+from evenhand.estimators.calibration import warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
+from evenhand.estimators.conclusion import (
+    answered_coverage,
+    claim_of,
+    public_yardstick,
+    student_margin,
+)
 from evenhand.estimators.drift import (
     ColumnDrift,
     DriftCheck,
     RowsToCompare,
     as_drift_check,
-    differing,
     sentences,
 )
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.given_rows import encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, stage
 from evenhand.estimators.ledgers import answers_budget, open_run, parted
-from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.plan import (
     choose_mechanism,
     choose_n_teachers,
@@ -60,21 +63,20 @@ from evenhand.estimators.synthetic_rows import SyntheticRows, as_synthetic
 from evenhand.estimators.teaching import as_teachers
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.gate import Gate
-from evenhand.fairness.trace import Coverage, coverage_table
-from evenhand.fairness.yardstick import RELEASED, Yardstick
+from evenhand.fairness.trace import Coverage
+from evenhand.fairness.yardstick import Yardstick
 from evenhand.owners.collection import OwnerVotes
 from evenhand.owners.noisy_sums import NoisySums
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
-from evenhand.privacy.guarantee import delta_warning
 from evenhand.students.learned_features import as_network
-from evenhand.students.student import LabelsBeside, Student, fit_student, uncertainty
+from evenhand.students.student import LabelsBeside, fit_student, uncertainty
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
 from evenhand.teachers.partition import Partition, in_stream
 from evenhand.typing import ArrayLike, FloatArray, IntArray
-from evenhand.voting import Answers, Reason, Shares, Votes, aggregate
+from evenhand.voting import Answers, Shares, Votes, aggregate
 from evenhand.voting.blocks import Mechanism
 from evenhand.voting.shares import Rounds, release_shares
 
@@ -449,7 +451,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 warn_of_drowning(
                     plan.mechanism,
                     plan.ledger.noise,
-                    n_teachers=_votes_for_a_unit(taught),
+                    n_teachers=taught.n_speakers,
                     n_columns=taught.X_public.shape[1],
                 )
             return release_shares(
@@ -457,7 +459,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 plan.mechanism,
                 plan.ledger,
                 unsure=lambda shares: uncertainty(
-                    taught.X_public, shares, self.student, _of_student(taught.given), beside
+                    taught.X_public, shares, self.student, taught.given.student_rng, beside
                 ),
                 groups=groups,
             )
@@ -496,17 +498,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             taught.X_public,
             answers,
             self._within(taught),
-            _of_student(given),
+            given.student_rng,
             self._beside(taught),
         )
         self.student_ = student.model
-        self.student_margin_ = _student_margin(student, self.groups_)
+        self.student_margin_ = student_margin(student, self.groups_)
         gated = isinstance(answers, Answers) and answers.groups is not None
         unbound = FairnessKind.ANSWERS if gated else FairnessKind.NONE
         self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
         self.student_without_margin_ = student.without_margin
-        self.public_yardstick_ = _public_yardstick(student, taught.X_public, answers)
-        self.answered_coverage_ = _answered_coverage(
+        self.public_yardstick_ = public_yardstick(student, taught.X_public, answers)
+        self.answered_coverage_ = answered_coverage(
             student, taught.X_public, answers, self.groups_ or ()
         )
         if student.held is not None:
@@ -634,54 +636,14 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.public_yardstick_ = None
 
     def _guarantee(self, data: FitInputs, ledger: Ledger, partition: Partition) -> Guarantee:
-        rows = (
-            f"the features of the {data.n_public} public rows"
-            + ("" if data.groups_public is None else " and their groups"),
+        return claim_of(
+            data,
+            ledger,
+            partition,
+            budget=self._checked_budget(),
+            teachers=self.teachers,
+            drift=self.drift_ or (),
         )
-        public = [
-            *(() if data.asks_drawn_rows else rows),
-            *(() if data.to_draw is None else data.to_draw.public),
-            *data.made_by,
-            "the names of columns and classes",
-            "all settings",
-        ]
-        if data.cast is not None:
-            return ledger.guarantee(
-                public=(*public, data.cast.said),
-                not_covered=(
-                    "a choice of settings or of a model made by looking at private data",
-                    "models and votes inside an owner",
-                    "measurements on private or test rows",
-                ),
-                warnings=data.cast.vouched_for,
-            )
-        if partition.neighbors == "replace one":
-            public.append(f"the number of private records ({data.n_private})")
-        not_covered = [
-            "a choice of settings or of a model made by looking at private data",
-            "measurements on private or test rows",
-        ]
-        if data.set_aside:
-            aside = f"{data.set_aside} rows of the table, set aside as public"
-            not_covered.insert(0, f"the features and groups of {aside}")
-        budget = self._checked_budget()
-        if partition.neighbors == "replace one":
-            warning = delta_warning(budget.delta, data.n_private)
-        else:
-            # The number of units is private here: it may warn the curator, not enter the claim.
-            warning = ""
-            to_curator = delta_warning(budget.delta, data.n_units, n_is_private=True)
-            if to_curator:
-                warnings.warn(to_curator, stacklevel=6)
-        vouched = getattr(self.teachers, "vouched_for", "")
-        claim = ledger.guarantee(
-            public=tuple(public),
-            not_covered=tuple(not_covered),
-            warnings=tuple(
-                words for words in (vouched, warning, differing(self.drift_ or ())) if words
-            ),
-        )
-        return claim if data.to_draw is None else data.to_draw.claim(claim, self._checked_budget())
 
 
 def _reads_no_labels(student: Any) -> str:
@@ -692,65 +654,3 @@ def _reads_no_labels(student: Any) -> str:
         f"student={type(student).__name__} learns released labels alone. Leave student=None, or "
         f"give a network"
     )
-
-
-def _votes_for_a_unit(taught: Taught) -> int:
-    """Return the votes over those that one unit moves: how many units speak at the least."""
-    assert taught.votes is not None
-    cast = taught.given.data.cast
-    return taught.votes.n_teachers // (cast.moves if isinstance(cast, OwnerVotes) else 1)
-
-
-def _of_student(given: Given) -> np.random.Generator:
-    """Return the draws of a student that draws: the same for every model of these teachers."""
-    return copy.deepcopy(given.rng).spawn(1)[0]
-
-
-def _student_margin(student: Student, groups: tuple[str, ...] | None) -> StudentMargin | None:
-    """Return how the student stands to its margin; None where it was not bound."""
-    if student.within is None:
-        return None
-    assert student.met is not None
-    return StudentMargin(
-        notion=student.within.notion,
-        gap=student.public_gap,
-        met=student.met,
-        source=student.within.source,
-        calibration=calibration_gap(student),
-        held=student.held,
-        groups=groups or (),
-        cross_fitted=student.cross_fitted,
-    )
-
-
-def _answered_coverage(
-    student: Student, X_public: FloatArray, answers: Answers | Shares, groups: tuple[str, ...]
-) -> Coverage | None:
-    """Count who was answered, by the class that the student decides: a refused row has no other."""
-    if not isinstance(answers, Answers) or answers.groups is None:
-        return None
-    model: Any = student.model if student.without_margin is None else student.without_margin
-    considered = answers.reasons != Reason.NOT_ASKED
-    decided = model.predict(X_public[considered]).astype(np.int64)
-    return coverage_table(
-        answers.groups[considered],
-        decided,
-        answers.answered[considered],
-        names=groups,
-        n_classes=answers.n_classes,
-    )
-
-
-def _public_yardstick(
-    student: Student, X_public: FloatArray, answers: Answers | Shares
-) -> Yardstick:
-    """Measure the student by the released answers, beside the majority class: free."""
-    rows = answers.answered if isinstance(answers, Answers) else slice(None)
-    X = X_public[rows]
-    decided = student.model.predict(X).astype(np.int64)
-    free: Any = student.without_margin
-    others = {} if free is None else {"without_margin": free.predict(X).astype(np.int64)}
-    if isinstance(answers, Shares):
-        return Yardstick.of_shares(answers.shares, decided, **others)
-    labels = answers.labels[rows]
-    return Yardstick.of_truth(labels, decided, answers.n_classes, where=RELEASED, **others)

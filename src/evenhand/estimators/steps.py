@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from evenhand.estimators.drift import ColumnDrift, RowsToCompare
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import Release
 from evenhand.fairness.gate.gate import Gate
+from evenhand.owners.collection import OwnerVotes
 from evenhand.privacy import Ledger
 from evenhand.teachers.partition import Partition
 from evenhand.typing import Array
@@ -48,6 +50,11 @@ class Given:
     columns: Array | None
     calibration: Calibration | None = None
     to_compare: RowsToCompare | None = field(default=None, repr=False)
+
+    @property
+    def student_rng(self) -> np.random.Generator:
+        """Draws of a student that draws: the same for every model of these teachers."""
+        return copy.deepcopy(self.rng).spawn(1)[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,3 +119,10 @@ class Taught:
     encoder: PublicEncoder | PixelEncoder
     X_public: Any
     calibration_votes: Votes | None = None
+
+    @property
+    def n_speakers(self) -> int:
+        """The votes over those that one unit moves: how many units speak at the least."""
+        assert self.votes is not None
+        cast = self.given.data.cast
+        return self.votes.n_teachers // (cast.moves if isinstance(cast, OwnerVotes) else 1)
