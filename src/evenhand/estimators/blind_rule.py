@@ -108,7 +108,7 @@ def ruled(
     groups: Any,
     randomised: bool,
 ) -> Any:
-    """Return a copy of a classifier with a claim; see ``ClassifierWithClaim.with_blind_rule``."""
+    """Return a copy of a classifier with a claim; see ``ModelWithClaim.with_blind_rule``."""
     if model.fairness_kind_.needs_group:
         raise ValueError(
             f"{type(model).__name__} decides by the group already, and a blind rule is for models "

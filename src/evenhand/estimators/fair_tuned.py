@@ -29,7 +29,7 @@ def tuned(
     fairness: DemographicParity,
     weight: float | None,
 ) -> Any:
-    """Return a tuned copy of a fitted model; see ``PrivateClassifier.fair_tuned``."""
+    """Return a tuned copy of a fitted model; see ``ModelWithClaim.fair_tuned``."""
     if not isinstance(fairness, DemographicParity):
         raise ValueError(
             f"fairness must be a DemographicParity, got {fairness!r}. Say how far apart the "

@@ -37,7 +37,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
 
     Attributes
     ----------
-    model_ : ClassifierWithClaim
+    model_ : ModelWithClaim
         The model whose scores are cut.
     thresholds_ : GroupThresholds
     groups_ : tuple of str
@@ -97,7 +97,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         y_public: ArrayLike | None = None,
         tightening: float = 0.0,
     ) -> GroupThresholdClassifier:
-        """Set the thresholds; see ``ClassifierWithClaim.with_group_thresholds``."""
+        """Set the thresholds; see ``ModelWithClaim.with_group_thresholds``."""
         if not hasattr(model, "predict_proba"):
             raise ValueError(
                 f"Group thresholds cut probabilities, and {type(model.student_).__name__} has no "
@@ -176,7 +176,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         return self.fairness_kind_.needs_group
 
     def save(self, path: str | Path, *, sign: str | Path | None = None) -> Path:
-        """Write the model, with its thresholds, to a new folder; see ``ClassifierWithClaim``."""
+        """Write the model, with its thresholds, to a new folder; see ``ModelWithClaim``."""
         if not hasattr(self, "thresholds_"):
             raise ValueError(
                 "No thresholds are set, so there is nothing to save. Make this model by "
