@@ -8,7 +8,6 @@ import pickle
 import signal
 import sqlite3
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from children import in_child
 
 from evenhand import _database
 from evenhand.frontier import Run, RunStore
@@ -30,19 +30,6 @@ Make = Callable[..., Run]
 
 def as_dicts(runs: list[Run]) -> list[dict[str, Any]]:
     return [run.to_dict() for run in runs]
-
-
-def in_child(job: Callable[[], None]) -> int:
-    """Fork, run ``job`` in the child, and return its process id."""
-    child = os.fork()
-    if child == 0:
-        try:
-            job()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return child
 
 
 def many(run_of: Make, n: int, *, first: int = 0) -> list[Run]:

@@ -6,14 +6,14 @@ import pickle
 import signal
 import sqlite3
 import time
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from children import in_child
 from sqlalchemy.dialects import postgresql
 
 from evenhand.privacy import Budget, BudgetExceeded, DatabaseStore, FloatNoise, GNMax, Ledger
@@ -98,19 +98,6 @@ def test_a_broken_store_fails_the_contract(broken: type[MemoryStore]) -> None:
 
 
 # ---------------------------------------------------------------- several processes
-
-
-def in_child(job: Callable[[], None]) -> int:
-    """Fork, run ``job`` in the child, and return its process id."""
-    child = os.fork()
-    if child == 0:
-        try:
-            job()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return child
 
 
 def released_units(log: Path) -> int:

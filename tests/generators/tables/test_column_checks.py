@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import traceback
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from children import in_child
 
 from evenhand.datasets import Schema
 from evenhand.generators import (
@@ -250,15 +250,7 @@ def test_of_two_processes_that_share_an_account_one_is_refused_before_it_draws(
 
     def progress(stage: str, done: int, total: int) -> None:
         if not said:
-            child = os.fork()
-            if child == 0:
-                try:
-                    other()
-                except BaseException:
-                    traceback.print_exc()
-                    os._exit(1)
-                os._exit(0)
-            said.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            said.append(os.waitstatus_to_exitcode(os.waitpid(in_child(other), 0)[1]))
 
     store = DatabaseStore(path)
     made = fit(schema=SCHEMA, store=store, progress=progress)
