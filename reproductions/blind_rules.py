@@ -200,7 +200,7 @@ def constrained(trial: Trial, margin: float) -> Any:
     loss = LabelLoss(
         labels=trial.y[0].astype(np.int64), rows=np.arange(len(trial.y[0])), n_classes=2, C=0.3
     )
-    fit = fit_linear(trial.X[0], loss, trial.within(0, margin), 2, quiet=True)
+    fit = fit_linear(trial.X[0], loss, trial.within(0, margin), quiet=True)
     return fit.classifier(2).predict(trial.X[2])
 
 

@@ -179,7 +179,7 @@ class Runs:
                 variance=np.full(len(p), choice.smoothed_variance),
             )
         within = Within(notion=DemographicParity(margin=margin), groups=where.z_public, n_groups=2)
-        decided = self.decide(choice, fit_linear(where.public, loss, within, 2))
+        decided = self.decide(choice, fit_linear(where.public, loss, within))
         rates = [decided[where.z_test == z].mean() for z in range(2)]
         return float((decided != where.y_test).mean()), float(abs(rates[0] - rates[1]))
 
@@ -212,7 +212,7 @@ class Runs:
                 variance=1 / precision,
                 prior_variance=choice.prior,
             )
-            fit = fit_linear(where.public, loss, None, 2)
+            fit = fit_linear(where.public, loss, None)
         assert fit is not None
         return loss, fit
 

@@ -310,7 +310,7 @@ class Run(NamedTuple):
                 n_groups=2,
             )
             loss = LabelLoss(labels=public.y, rows=np.arange(len(public.y)), n_classes=10, C=0.3)
-            head = fit_linear((read - mean) / scale, loss, within, 10).classifier(10)
+            head = fit_linear((read - mean) / scale, loss, within).classifier(10)
             decided = head.predict((new - mean) / scale)
         about = {"seed": self.seed, "method": "no privacy", "epsilon": None, "margin": margin}
         took = time.process_time() - start

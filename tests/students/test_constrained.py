@@ -6,45 +6,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from populations import population, within
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.fairness import DemographicParity
 from evenhand.fairness.notions import exact_gap
 from evenhand.students import MarginNotMet
 from evenhand.students.constrained import ENOUGH, TRIALS, _Problem, _search, fit_linear
 from evenhand.students.design import DesignMatrix
 from evenhand.students.objective import LabelLoss, ShareLoss, sigmoid
-from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
-
-
-def population(
-    n: int = 1500, n_groups: int = 2, n_classes: int = 2, seed: int = 0
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """Rows whose class leans on a feature that leans on the group."""
-    rng = np.random.default_rng(seed)
-    groups = rng.integers(0, n_groups, n)
-    X = rng.normal(size=(n, 5))
-    X[:, 0] += groups * 0.9
-    scores = X[:, :1] * np.arange(n_classes) + rng.normal(size=(n, n_classes))
-    return X, scores.argmax(axis=1), groups
 
 
 def label_loss(y: IntArray, n_classes: int, C: float = 0.5) -> LabelLoss:
     return LabelLoss(labels=y, rows=np.arange(0, len(y), 2), n_classes=n_classes, C=C)
 
 
-def within(margin: float, groups: IntArray, reference: str = "rest") -> Within:
-    notion = DemographicParity(margin=margin, reference=reference)
-    return Within(notion=notion, groups=groups, n_groups=int(groups.max()) + 1)
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_without_a_margin_it_is_scikit_learns_logistic_regression(n_classes: int) -> None:
     X, y, _ = population(n_classes=n_classes)
-    fit = fit_linear(X, label_loss(y, n_classes), None, n_classes)
+    fit = fit_linear(X, label_loss(y, n_classes), None)
     direct = LogisticRegression(C=0.5, tol=1e-10, max_iter=5000).fit(X[::2], y[::2])
     grid = np.random.default_rng(1).normal(size=(200, 5))
     mine = fit.classifier(n_classes).predict_proba(grid)
@@ -127,8 +109,8 @@ def test_decisions_on_the_public_rows_are_within_the_margin(
     margin: float, n_groups: int, n_classes: int
 ) -> None:
     X, y, groups = population(n_groups=n_groups, n_classes=n_classes)
-    free = fit_linear(X, label_loss(y, n_classes), within(1.0, groups), n_classes)
-    bound = fit_linear(X, label_loss(y, n_classes), within(margin, groups), n_classes)
+    free = fit_linear(X, label_loss(y, n_classes), within(1.0, groups))
+    bound = fit_linear(X, label_loss(y, n_classes), within(margin, groups))
     assert free.gap > 0.2  # the margin has something to do
     assert bound.met
     decided = bound.classifier(n_classes).predict(X)
@@ -214,8 +196,8 @@ def test_no_target_on_a_grid_gives_a_better_student_within_the_margin(
 def test_a_fit_within_the_margin_already_is_left_alone() -> None:
     X, y, groups = population()
     objective = label_loss(y, 2)
-    free = fit_linear(X, objective, None, 2)
-    slack = fit_linear(X, objective, within(0.9, groups), 2)
+    free = fit_linear(X, objective, None)
+    slack = fit_linear(X, objective, within(0.9, groups))
     assert np.array_equal(free.coef, slack.coef)
 
 
@@ -223,7 +205,7 @@ def test_a_margin_that_is_not_met_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("evenhand.students.constrained.STIFFNESS", 1e-9)
     X, y, groups = population(n_classes=3)
     with pytest.warns(MarginNotMet, match="within 0.05; the best has 0."):
-        fit = fit_linear(X, label_loss(y, 3), within(0.05, groups), 3)
+        fit = fit_linear(X, label_loss(y, 3), within(0.05, groups))
     assert not fit.met
     assert fit.gap > 0.05
 
@@ -246,7 +228,7 @@ def test_a_student_that_knows_the_noise_learns_more_than_from_labels_at_the_same
         lead = 2 * count - n_teachers + rng.normal(0, 2 * sigma, n)
         labels = LabelLoss(labels=(lead > 0).astype(int), rows=np.arange(n), n_classes=2, C=0.3)
         right = [
-            (fit_linear(X, objective, None, 2).classifier(2).predict(X) == (X @ w > 0)).mean()
+            (fit_linear(X, objective, None).classifier(2).predict(X) == (X @ w > 0)).mean()
             for objective in (shares, labels)
         ]
         gains.append(right[0] - right[1])
@@ -276,7 +258,7 @@ def test_a_margin_of_less_than_a_record_of_a_small_group_does_not_make_a_constan
         X[np.arange(len(X)), groups] += 1.0
         p = expit(5 * X[:, 6] + np.array([0.0, 1.0, -1.0, 0.6, 1.2])[groups])
         loss = ShareLoss(shares=np.stack([1 - p, p], axis=1), variance=np.full(len(p), 0.1))
-        fit = fit_linear(X, loss, within(0.005, groups, "pairwise"), 2)
+        fit = fit_linear(X, loss, within(0.005, groups, "pairwise"))
         decided = fit.classifier(2).predict(X).astype(int)
         counts = [[int(((groups == z) & (decided == k)).sum()) for k in (0, 1)] for z in range(5)]
         assert fit.met

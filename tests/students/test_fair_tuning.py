@@ -4,38 +4,21 @@ import itertools
 
 import numpy as np
 import pytest
+from populations import population, within
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit
 
-from evenhand.fairness import DemographicParity
 from evenhand.fairness.notions import exact_gap
 from evenhand.students import MarginNotMet
 from evenhand.students.constrained import DEFAULT_C, fit_linear
 from evenhand.students.fair_tuning import _Tuning, fair_tune
 from evenhand.students.objective import LabelLoss
-from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
-
-
-def population(
-    n: int = 1200, n_groups: int = 2, n_classes: int = 2, seed: int = 0
-) -> tuple[FloatArray, IntArray, IntArray]:
-    rng = np.random.default_rng(seed)
-    groups = rng.integers(0, n_groups, n)
-    X = rng.normal(size=(n, 4))
-    X[:, 0] += groups * 0.9
-    scores = X[:, :1] * np.arange(n_classes) + rng.normal(size=(n, n_classes))
-    return X, scores.argmax(axis=1), groups
-
-
-def within(margin: float, groups: IntArray, reference: str = "rest") -> Within:
-    notion = DemographicParity(margin=margin, reference=reference)
-    return Within(notion=notion, groups=groups, n_groups=int(groups.max()) + 1)
 
 
 def trained(X: FloatArray, y: IntArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
     loss = LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=n_classes, C=0.3)
-    fit = fit_linear(X, loss, None, n_classes)
+    fit = fit_linear(X, loss, None)
     return fit.coef, fit.intercept
 
 
@@ -67,7 +50,7 @@ def test_the_value_is_equation_1_up_to_its_rounding() -> None:
     coef, intercept = trained(X, y, 2)
     problem = _Tuning(coef, intercept, X, y, within(0.05, groups))
     for shift in (0.0, 0.4, -0.6):
-        W = problem.start + shift * np.array([[1.0], [0], [0], [0], [0]])
+        W = problem.start + shift * np.eye(6)[:, :1]
         score = (problem.X @ W)[:, 0]
         loss = (np.logaddexp(0, score) - y * score).mean()
         smooth = expit(score / 0.3)
@@ -115,16 +98,16 @@ def test_a_margin_that_holds_already_needs_no_weight() -> None:
 
 def test_without_a_penalty_it_learns_the_labels_from_where_it_stands() -> None:
     X, y, groups = population()
-    coef, intercept = np.zeros((1, 4)), np.zeros(1)
+    coef, intercept = np.zeros((1, 5)), np.zeros(1)
     found = fair_tune(coef, intercept, X, y, within(1.0, groups), 2, weight=0.0)
 
     def objective(theta: FloatArray) -> float:
-        score = X @ theta[:4] + theta[4]
+        score = X @ theta[:5] + theta[5]
         loss = float((np.logaddexp(0, score) - y * score).mean())
         return loss + 0.5 / (0.3 * len(y)) * float(theta @ theta)
 
-    direct = minimize(objective, np.zeros(5), method="BFGS", options={"gtol": 1e-8}).x
-    assert np.abs(found.fit.coef[0] - direct[:4]).max() < 1e-3
+    direct = minimize(objective, np.zeros(6), method="BFGS", options={"gtol": 1e-8}).x
+    assert np.abs(found.fit.coef[0] - direct[:5]).max() < 1e-3
 
 
 def test_few_rows_move_a_student_less_than_many() -> None:
@@ -175,4 +158,4 @@ def test_a_margin_that_cannot_be_met_is_said_and_the_best_is_kept() -> None:
 def test_a_weight_below_zero_is_refused() -> None:
     X, y, groups = population(50)
     with pytest.raises(ValueError, match="weight must be finite and >= 0, got weight=-1"):
-        fair_tune(np.zeros((1, 4)), np.zeros(1), X, y, within(0.1, groups), 2, weight=-1.0)
+        fair_tune(np.zeros((1, 5)), np.zeros(1), X, y, within(0.1, groups), 2, weight=-1.0)

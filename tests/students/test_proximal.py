@@ -74,7 +74,7 @@ def test_a_frame_that_knows_its_curvature_ends_where_one_that_does_not_does(pull
         answers=told, queried=QUERIED, first=first_of(X) if pull else None, pull=pull
     )
     other = fit_lagrangian(X, loss, None)
-    found = fit_linear(X, loss, None, 2)
+    found = fit_linear(X, loss, None)
     np.testing.assert_allclose(found.coef, other.coef, atol=2e-3)
     assert (loss.rows is None) is (pull > 0)
 

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from populations import within
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
@@ -24,11 +25,6 @@ def population(n: int = 900, n_groups: int = 2) -> tuple[FloatArray, IntArray, I
     X = rng.normal(size=(n, 3))
     X[:, 0] += groups
     return X, (X[:, 0] + rng.normal(size=n) > 0.5).astype(np.int64), groups
-
-
-def within(margin: float, groups: IntArray, reference: str = "rest") -> Within:
-    notion = DemographicParity(margin=margin, reference=reference)
-    return Within(notion=notion, groups=groups, n_groups=int(groups.max()) + 1)
 
 
 @pytest.mark.parametrize("reference", ["rest", "pairwise", "overall"])

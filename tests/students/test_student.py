@@ -134,9 +134,9 @@ def test_under_a_margin_the_student_follows_the_smoothed_shares_each_row_once() 
     smooth = ShareLoss(
         shares=free.model.predict_proba(X), variance=np.full(len(X), SMOOTHED_VARIANCE)
     )
-    assert np.array_equal(bound.model.coef_, fit_linear(X, smooth, within, 2).coef)
+    assert np.array_equal(bound.model.coef_, fit_linear(X, smooth, within).coef)
     released = ShareLoss(shares=shares.shares, variance=shares.variance)
-    assert not np.allclose(bound.model.coef_, fit_linear(X, released, within, 2).coef, atol=1e-3)
+    assert not np.allclose(bound.model.coef_, fit_linear(X, released, within).coef, atol=1e-3)
     # Where the free student is within the margin it is kept as it is.
     wide = Within(notion=DemographicParity(margin=gap), groups=groups, n_groups=2)
     kept = fit_student(None, X, shares, wide)

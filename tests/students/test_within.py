@@ -162,8 +162,8 @@ def test_decisions_are_within_the_margin_and_were_not_before(
         notion=notion, groups=groups, n_groups=n_groups, labels=y, source="calibration rows"
     )
     objective = label_loss(y, n_classes)
-    free = fit_linear(X, objective, None, n_classes).classifier(n_classes).predict(X)
-    bound = fit_linear(X, objective, within, n_classes)
+    free = fit_linear(X, objective, None).classifier(n_classes).predict(X)
+    bound = fit_linear(X, objective, within)
     decided = bound.classifier(n_classes).predict(X)
     before, after = (
         JointTally.of(groups, y, k, n_groups, n_classes).counts for k in (free, decided)
@@ -186,11 +186,11 @@ def test_margins_are_read_on_rows_of_their_own() -> None:
         labels=y[small],
         source="calibration rows",
     )
-    fit = fit_linear(X, label_loss(y, 2), within, 2)
+    fit = fit_linear(X, label_loss(y, 2), within)
     decided = fit.classifier(2).predict(X)
     assert fit.met
     assert notion.holds(JointTally.of(groups[small], y[small], decided[small], 2, 2).counts)
-    free = fit_linear(X, label_loss(y, 2), None, 2).classifier(2).predict(X)
+    free = fit_linear(X, label_loss(y, 2), None).classifier(2).predict(X)
     gaps = [notion.gap(JointTally.of(groups, y, k, 2, 2).counts) for k in (decided, free)]
     assert gaps[0] < gaps[1] / 2  # and it carries over to the others
 
@@ -208,7 +208,7 @@ def test_a_margin_that_is_not_met_is_said_with_where_it_was_read(
     ):
         within = Within(notion=notion, groups=groups, n_groups=2, labels=y, source=source)
         with pytest.warns(MarginNotMet, match=said):
-            fit = fit_linear(X, label_loss(y, 3), within, 3)
+            fit = fit_linear(X, label_loss(y, 3), within)
         assert not fit.met
         assert fit.gap > 0.01
 
@@ -228,7 +228,7 @@ def test_error_parity_that_no_linear_student_can_keep_is_not_claimed() -> None:
         source="calibration rows",
     )
     with pytest.warns(MarginNotMet, match=r"within 0\.001; the best has 0\.\d+ and is kept"):
-        fit = fit_linear(x[:, None], label_loss(y, 2), within, 2)
+        fit = fit_linear(x[:, None], label_loss(y, 2), within)
     decided = fit.classifier(2).predict(x[:, None])
     joint = JointTally.of(groups, y, decided, 2, 2)
     assert not fit.met
@@ -389,7 +389,7 @@ def test_what_cannot_be_bound_is_refused() -> None:
     X, y, groups = population(50)
     within = Within(notion=EqualizedOdds(margin=0.1), groups=groups, n_groups=2)
     with pytest.raises(ValueError, match="labels is missing"):
-        fit_linear(X, label_loss(y, 2), within, 2)
+        fit_linear(X, label_loss(y, 2), within)
     from sklearn.tree import DecisionTreeClassifier
 
     with pytest.raises(ValueError, match=r"student=DecisionTreeClassifier nothing would keep"):

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypeVar
 
-import numpy as np
-
 from evenhand import _checks
 from evenhand.generators.aggregators import Aggregator, TableCounts
 from evenhand.privacy import Ledger
@@ -287,18 +285,3 @@ def snr_of_gradients(n_teachers: int, mu: float, n_values: int) -> SignalToNoise
         value=n_teachers**2 * mu**2 / (4 * n_values),
         formula="teachers squared times mu squared over four times the numbers of one block",
     )
-
-
-def largest_remainder(total: int, shares: FloatArray) -> IntArray:
-    """Return whole numbers that sum to ``total``, as near to ``shares`` as can be.
-
-    Examples
-    --------
-    >>> largest_remainder(10, np.array([1.0, 1.0, 1.0]))
-    array([4, 3, 3])
-    """
-    exact = total * shares / shares.sum()
-    whole: IntArray = np.floor(exact).astype(np.int64)
-    order = np.argsort(-(exact - whole), kind="stable")
-    whole[order[: total - int(whole.sum())]] += 1
-    return whole

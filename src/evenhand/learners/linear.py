@@ -129,7 +129,7 @@ class StackedLogistic:
         for t, own in enumerate(rows):
             present = np.unique(y[own]) if len(own) else np.zeros(1, dtype=np.int64)
             if len(present) > 1:
-                problem = _Problem.of(t, X, y, own, present)
+                problem = _Problem.of(t, X, own, present)
                 shapes[problem.shape].append(problem)
                 continue
             # One class, or no record at all (then class 0): a constant score.
@@ -207,7 +207,7 @@ class _Problem:
     present: IntArray
 
     @classmethod
-    def of(cls, t: int, X: FloatArray, y: IntArray, own: IntArray, present: IntArray) -> _Problem:
+    def of(cls, t: int, X: FloatArray, own: IntArray, present: IntArray) -> _Problem:
         block = X[own]
         columns = np.flatnonzero((block != block[0]).any(axis=0))
         return cls(model=t, rows=own, columns=columns, present=present)

@@ -81,7 +81,6 @@ def fit_linear(
     X_public: FloatArray,
     objective: Objective,
     within: Within | None,
-    n_classes: int,
     *,
     quiet: bool = False,
 ) -> LinearFit:
@@ -101,7 +100,6 @@ def fit_linear(
     within : Within or None
         The margin, and the rows (with groups, and with classes for a notion that needs them) on
         which it is read. Default: the public rows themselves.
-    n_classes : int
     quiet : bool
         Whether to leave the warning out.
 

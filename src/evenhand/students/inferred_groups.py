@@ -248,7 +248,7 @@ class SoftmaxRegression:
             n_classes=len(classes),
             C=self.C,
         )
-        found = fit_linear(rows, loss, None, len(classes)).classifier(len(classes))
+        found = fit_linear(rows, loss, None).classifier(len(classes))
         found.classes_ = classes.astype(np.int64)
         return found
 

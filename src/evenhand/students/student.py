@@ -224,7 +224,7 @@ def _of_network(
     beside: LabelsBeside | None,
 ) -> Student:
     """Learn features from the answers, and fit a linear student on them: the last layer."""
-    if isinstance(answers, Answers) and (constant := _constant(X_public, answers)) is not None:
+    if isinstance(answers, Answers) and (constant := _constant(answers)) is not None:
         return _warned(Student(model=constant), X_public[answers.answered])
     learned = LearnedFeatures.of(network, X_public, answers, rng)
     features, read = learned.transform(X_public), within
@@ -270,7 +270,7 @@ def _of_labels(
 ) -> Student:
     """Fit a student of one's own, or the linear one, on the rows that carry a label."""
     rows = np.flatnonzero(answers.answered)
-    constant = _constant(X_public, answers)
+    constant = _constant(answers)
     if constant is not None and beside is None:
         return Student(model=constant)
     if student is not None and within is not None and getattr(student, "reads_margin", False):
@@ -284,18 +284,17 @@ def _of_labels(
     if beside is not None:  # these rows have labels to learn, and no group to compare
         (X, objective), read_on = beside.joined(X_public, answers), X_public
     if within is not None and within.notion.needs_labels and within.labels is None:
-        free = fit_linear(X, objective, None, answers.n_classes)
+        free = fit_linear(X, objective, None)
         smooth = free.classifier(answers.n_classes).predict_proba(X_public)
         within = with_estimated_classes(answers, smooth, within)
     if within is None:
-        free = fit_linear(X, objective, None, answers.n_classes)
+        free = fit_linear(X, objective, None)
         return Student(model=free.classifier(answers.n_classes))
     fit, held = fit_with_small_groups(
         lambda read, quiet: fit_linear(
             X,
             objective,
             read if read.X is not None else replace(read, X=read_on),
-            answers.n_classes,
             quiet=quiet,
         ),
         within,
@@ -332,7 +331,7 @@ def _of_shares(
     loss: LabelLoss | ShareLoss = ShareLoss(shares=answers.shares, variance=answers.variance)
     if beside is not None:
         X, loss = beside.joined(X, answers)
-    free = fit_linear(X, loss, None, answers.n_classes).classifier(answers.n_classes)
+    free = fit_linear(X, loss, None).classifier(answers.n_classes)
     if within is None:
         return Student(model=free)
     if within.notion.needs_labels and within.labels is None:
@@ -351,7 +350,7 @@ def _of_shares(
     smooth: FloatArray = free.predict_proba(X_public)
     follow = ShareLoss(shares=smooth, variance=np.full(len(smooth), SMOOTHED_VARIANCE))
     fit, held = fit_with_small_groups(
-        lambda read, quiet: fit_linear(X_public, follow, read, answers.n_classes, quiet=quiet),
+        lambda read, quiet: fit_linear(X_public, follow, read, quiet=quiet),
         within,
         X_public,
         answers.shares,
@@ -494,7 +493,7 @@ def refuse_unbound(student: Any, notion: Notion) -> None:
         )
 
 
-def _constant(X_public: Array, answers: Answers) -> DummyClassifier | None:
+def _constant(answers: Answers) -> DummyClassifier | None:
     """Return a constant classifier if the answers hold one class only."""
     rows = answers.answered
     if not rows.any():

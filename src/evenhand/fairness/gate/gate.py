@@ -142,11 +142,6 @@ def gate_of_several(gate: _Class) -> _Class:
     return gate
 
 
-def has_gate(notion: object) -> bool:
-    """Whether answers can be held within the margin of this notion as they are given."""
-    return any(kind in GATES for kind in type(notion).__mro__)
-
-
 def open_gate(
     fairness: RateNotion | Sequence[RateNotion],
     n_groups: int,

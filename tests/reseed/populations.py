@@ -1,0 +1,25 @@
+"""Rows for students whose class leans on the group, and the margin that is read on them."""
+
+import numpy as np
+
+from evenhand.fairness import DemographicParity
+from evenhand.students.within import Within
+from evenhand.typing import FloatArray, IntArray
+
+
+def population(
+    n: int = 1500, n_groups: int = 2, n_classes: int = 2, seed: int = 0
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Rows whose class leans on a feature that leans on the group."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += groups * 0.9
+    scores = X[:, :1] * np.arange(n_classes) + rng.normal(size=(n, n_classes))
+    return X, scores.argmax(axis=1), groups
+
+
+def within(margin: float, groups: IntArray, reference: str = "rest") -> Within:
+    """Return a margin of demographic parity between all groups."""
+    notion = DemographicParity(margin=margin, reference=reference)
+    return Within(notion=notion, groups=groups, n_groups=int(groups.max()) + 1)
