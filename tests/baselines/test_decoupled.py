@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import evenhand
-from evenhand import Budget, DemographicParity, EqualizedOdds
+from evenhand import Budget, DemographicParity
 from evenhand.baselines.decoupled import DPDecoupledClassifier, halfway
 from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.privacy import FloatNoise
@@ -108,26 +108,6 @@ def test_a_saved_model_predicts_the_same(parts: Any, loose: dict[str, Any], tmp_
     again.group_shifts_ = again.group_shifts_ + 1.0
     again._fitted = again._describe()
     assert fingerprint(again) != fingerprint(model)
-
-
-@pytest.mark.parametrize(
-    ("settings", "changes", "message"),
-    [
-        ({"fairness": EqualizedOdds(margin=0.1, reference="pairwise")}, {}, "a DemographicParity"),
-        ({"fairness": DemographicParity(margin=0.1)}, {}, "compares each group with each other"),
-        ({}, {"sensitive_features": None}, "counts the groups of the private rows"),
-        ({}, {"sensitive_features": ["a"] * 600}, "There is one group only"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(
-    parts: Any,
-    loose: dict[str, Any],
-    settings: dict[str, Any],
-    changes: dict[str, Any],
-    message: str,
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        fit(parts, DPDecoupledClassifier(**(loose | settings)), **changes)
 
 
 def test_three_classes_are_refused_before_anything_is_spent(

@@ -190,30 +190,6 @@ def test_a_saved_model_keeps_its_certificate(
     assert fingerprint(again) == fingerprint(model)
 
 
-@pytest.mark.parametrize(
-    ("settings", "changes", "message"),
-    [
-        ({"fairness": DemographicParity(margin=0.1)}, {}, "compares each group with each other"),
-        ({"fairness": 0.1}, {}, "fairness must be"),
-        ({"certificate_budget": 0.0}, {}, "certificate_budget must lie strictly between 0 and 1"),
-        ({"count_share": 1.0}, {}, "count_share must lie strictly between 0 and 1"),
-        ({}, {"sensitive_features": None}, "sensitive_features is missing"),
-        ({}, {"sensitive_features": ["a"] * 600}, "There is one group only"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_before_anything_is_drawn(
-    parts: Any,
-    loose: dict[str, Any],
-    draws: Any,
-    settings: dict[str, Any],
-    changes: dict[str, Any],
-    message: str,
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        fit(parts, FairDPClassifier(**(loose | settings)), **changes)
-    assert not draws.spent
-
-
 def test_a_gap_that_is_surely_outside_the_margin_is_said(parts: Any, loose: dict[str, Any]) -> None:
     narrow = DemographicParity(margin=0.01, reference="pairwise")
     model = fit(parts, FairDPClassifier(**(loose | {"fairness": narrow})))

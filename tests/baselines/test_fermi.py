@@ -11,7 +11,7 @@ from evenhand import Budget, DemographicParity, DPFERMIClassifier, EqualizedOdds
 from evenhand.baselines.fermi_descent import FERMI
 from evenhand.estimators.ledgers import SeparateLedgers, split_epsilon
 from evenhand.fairness import FairnessKind
-from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
+from evenhand.privacy import FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending
 
 
@@ -273,49 +273,6 @@ def test_seeded_noise_is_no_guarantee(parts: Any, loose: dict[str, Any]) -> None
     assert str(model.guarantee_).startswith("NOT PRIVATE")
     assert isinstance(model.ledger_, SeparateLedgers)
     assert not model.ledger_.to_dict()["protects"]
-
-
-@pytest.mark.parametrize(
-    ("settings_", "given", "message"),
-    [
-        ({"budget": 1.0}, {}, "budget must be a Budget"),
-        ({"fairness_weight": -1.0}, {}, "fairness_weight must be finite and >= 0"),
-        ({"multiplier_share": 0.0}, {}, "multiplier_share must lie strictly between 0 and 1"),
-        ({"fairness": EqualizedOdds(margin=0.1)}, {}, "DP-FERMI keeps no margin"),
-        ({"fairness": "equalized_odds"}, {}, "must be a DemographicParity or EqualizedOdds"),
-        ({"fairness": EqualizedOdds(margin=0.0)}, {}, "public rows have no labels"),
-        ({"group_shares": "relased"}, {}, "Did you mean 'released'"),
-        ({"group_shares": {"a": 0.6, "b": 0.6}}, {}, r"together 1, got .* \(together 1.2\)"),
-        ({"group_shares": {"a": 1.2, "b": -0.2}}, {}, "a share in group_shares must lie strictly"),
-        (
-            {"group_shares": {"a": 0.5, "c": 0.5}},
-            {},
-            "row 5 .* not among the known groups: 'a', 'c'",
-        ),
-        (
-            {"group_shares": {"a": 0.5, "b": 0.5}, "fairness": EqualizedOdds(margin=0.0)},
-            {},
-            r"for each label; for \(not shown\) it holds None",
-        ),
-        ({}, {"sensitive_features": None}, "needs the group of every private row"),
-        ({}, {"sensitive_features_public": None}, "shares of the groups that everybody may know"),
-        ({}, {"sensitive_features_public": ["a"] * 300}, "There is one group only"),
-        ({}, {"sensitive_features_public": ["a", "b"]}, "one row each"),
-        ({}, {"sensitive_features": ["a", "c"] * 300}, "row 2 .* not among the known groups"),
-        ({"batch_size": 0}, {}, "batch_size must be at least 1"),
-        ({}, {"X_public": None}, "DPFERMIClassifier scales its columns by public knowledge"),
-        ({"noise": DiscreteNoise()}, {}, "Use FloatNoise"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(
-    parts: Any,
-    loose: dict[str, Any],
-    settings_: dict[str, Any],
-    given: dict[str, Any],
-    message: str,
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        fit(parts, DPFERMIClassifier(**(loose | settings_)), **given)
 
 
 def test_a_shared_account_is_refused_and_stays_untouched(parts: Any, loose: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from evenhand import (
 )
 from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.fairness import FairnessKind
-from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
+from evenhand.privacy import FloatNoise, Ledger, SeededNoise
 from evenhand.report.spending import Spending
 from evenhand.students.derived import DerivedRule, noise_bound
 
@@ -194,32 +194,6 @@ def test_a_saved_model_predicts_and_claims_the_same(
         again.with_fairness(odds(0.0)).rule_.probabilities,
         model.with_fairness(odds(0.0)).rule_.probabilities,
     )
-
-
-@pytest.mark.parametrize(
-    ("settings_", "given", "message"),
-    [
-        ({"budget": 1.0}, {}, "budget must be a Budget"),
-        ({"fairness": EqualizedOdds(margin=0.1)}, {}, "compares each group with each other group"),
-        ({"fairness": "EqualizedOdd"}, {}, "Did you mean 'EqualizedOdds'"),
-        ({"slack": -0.1}, {}, "slack must be finite and >= 0"),
-        ({"table_budget": 1.0}, {}, "table_budget must lie strictly between 0 and 1"),
-        ({}, {"sensitive_features": None}, "counts the groups of the private rows"),
-        ({}, {"sensitive_features": ["a"] * 600}, "There is one group only"),
-        ({}, {"sensitive_features": ["a", "b"]}, "one row each"),
-        ({}, {"X_public": None}, "DPPostProcessingClassifier scales its columns"),
-        ({"noise": DiscreteNoise()}, {}, "Use FloatNoise"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(
-    parts: Any,
-    loose: dict[str, Any],
-    settings_: dict[str, Any],
-    given: dict[str, Any],
-    message: str,
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        fit(parts, DPPostProcessingClassifier(**(loose | settings_)), **given)
 
 
 def test_true_positive_rates_of_any_number_of_classes_are_held(
