@@ -19,7 +19,7 @@ that settings share once (``shared_teachers``).
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -360,39 +360,19 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
         drawn = data.drawn if data.asks_drawn_rows else None
-        schema = self.schema if drawn is None else drawn.schema
-        encoder, X_public = encoded(data.X_public, schema)
+        encoder, X_public = encoded(data.X_public, self.schema if drawn is None else drawn.schema)
         if data.cast is not None:
-            votes = None if isinstance(data.cast, NoisySums) else data.cast.votes
-            return Taught(given=given, votes=votes, encoder=encoder, X_public=X_public)
-        if data.stream is not None:
-            return self._teach_streamed(given, encoder, X_public, progress)
-        X_private = encoder.transform(data.X_private)
-        shape = X_private.shape[1:]
-        n_features = shape if len(shape) > 1 else shape[0]
-        teachers = self._teachers(n_features, data.n_classes, given.rng)
-        more: dict[str, Any] = {}
-        if getattr(teachers, "reads_groups", False):
-            private = data.groups_private
-            more = {"groups": private.codes, "n_groups": private.n_groups}
-        ensemble = teachers.fit(
-            X_private,
-            data.y_private,
-            given.partition,
-            data.n_classes,
-            given.rng.spawn(1)[0],
-            progress=stage(progress, "teachers"),
-            **more,
-        )
-        labelled: Votes | None = None
+            cast = None if isinstance(data.cast, NoisySums) else data.cast.votes
+            return Taught(given=given, votes=cast, encoder=encoder, X_public=X_public)
+        asked, labelled = X_public, None
         if self.asks_calibration(given):
             assert given.calibration is not None
-            rows = np.concatenate([X_public, encoder.transform(given.calibration.X)])
-            cast = ensemble.vote(rows)  # at once: votes that were cast elsewhere have one order
-            labelled = Votes.of(cast[:, len(X_public) :], data.n_classes)
-            votes = Votes.of(cast[:, : len(X_public)], data.n_classes)
-        else:
-            votes = Votes.of(self._vote(ensemble, X_public, data), data.n_classes)
+            # At once: votes that were cast elsewhere have one order.
+            asked = np.concatenate([X_public, encoder.transform(given.calibration.X)])
+        train = self._votes_in_memory if data.stream is None else self._votes_of_stream
+        votes = train(given, encoder, asked, stage(progress, "teachers"))
+        if len(asked) > (n := len(X_public)):
+            votes, labelled = (replace(votes, counts=some) for some in np.split(votes.counts, [n]))
         return Taught(
             given=given,
             votes=votes,
@@ -401,16 +381,36 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             calibration_votes=labelled,
         )
 
-    def _teach_streamed(
-        self, given: Given, encoder: Any, X_public: FloatArray, progress: Progress | None
-    ) -> Taught:
-        """Train teachers on rows that stream past, each on a part of bounded size."""
-        data, asked = given.data, X_public
-        assert data.stream is not None
+    def _votes_in_memory(
+        self, given: Given, encoder: Any, asked: Any, progress: Callable[[int, int], None] | None
+    ) -> Votes:
+        data, shape = given.data, asked.shape[1:]
+        n_features = shape if len(shape) > 1 else shape[0]
+        teachers = self._teachers(n_features, data.n_classes, given.rng)
+        more: dict[str, Any] = {}
+        if getattr(teachers, "reads_groups", False):
+            private = data.groups_private
+            more = {"groups": private.codes, "n_groups": private.n_groups}
+        ensemble = teachers.fit(
+            encoder.transform(data.X_private),
+            data.y_private,
+            given.partition,
+            data.n_classes,
+            given.rng.spawn(1)[0],
+            progress=progress,
+            **more,
+        )
         if self.asks_calibration(given):
-            assert given.calibration is not None
-            asked = np.concatenate([X_public, encoder.transform(given.calibration.X)])
-        teachers = self._teachers(X_public.shape[1], data.n_classes, given.rng)
+            return Votes.of(ensemble.vote(asked), data.n_classes)
+        return Votes.of(self._vote(ensemble, asked, data), data.n_classes)
+
+    def _votes_of_stream(
+        self, given: Given, encoder: Any, asked: Any, progress: Callable[[int, int], None] | None
+    ) -> Votes:
+        """Train teachers on rows that stream past, each on a part of bounded size."""
+        data = given.data
+        assert data.stream is not None
+        teachers = self._teachers(asked.shape[1], data.n_classes, given.rng)
         require_streamable(teachers)
         lesson = Lesson(
             stream=data.stream,
@@ -421,17 +421,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             rng=given.rng.spawn(1)[0],
             asked=asked,
         )
-        counts, n = lesson.votes(stage(progress, "teachers")), given.partition.n_teachers
-        labelled = None
-        if len(asked) > len(X_public):
-            labelled = Votes(counts=counts[len(X_public) :], n_teachers=n)
-        return Taught(
-            given=given,
-            votes=Votes(counts=counts[: len(X_public)], n_teachers=n),
-            encoder=encoder,
-            X_public=X_public,
-            calibration_votes=labelled,
-        )
+        return Votes(counts=lesson.votes(progress), n_teachers=given.partition.n_teachers)
 
     def calibrate(self, taught: Taught, plan: Plan) -> Plan:
         """Buy what a gate must know of true classes before it is opened; most need nothing."""
