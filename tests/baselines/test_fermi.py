@@ -11,7 +11,7 @@ from evenhand import Budget, DemographicParity, DPFERMIClassifier, EqualizedOdds
 from evenhand.baselines.fermi_descent import FERMI
 from evenhand.estimators.ledgers import SeparateLedgers, split_epsilon
 from evenhand.fairness import FairnessKind
-from evenhand.privacy import FloatNoise, Ledger, SeededNoise
+from evenhand.privacy import FloatNoise, SeededNoise
 from evenhand.report.spending import Spending
 
 
@@ -273,10 +273,3 @@ def test_seeded_noise_is_no_guarantee(parts: Any, loose: dict[str, Any]) -> None
     assert str(model.guarantee_).startswith("NOT PRIVATE")
     assert isinstance(model.ledger_, SeparateLedgers)
     assert not model.ledger_.to_dict()["protects"]
-
-
-def test_a_shared_account_is_refused_and_stays_untouched(parts: Any, loose: dict[str, Any]) -> None:
-    account = Ledger(Budget(epsilon=10.0, delta=1e-5), neighbors="add or remove one")
-    with pytest.raises(ValueError, match="cannot be charged to a shared account"):
-        fit(parts, DPFERMIClassifier(**loose), ledger=account)
-    assert account.spent == 0

@@ -16,7 +16,7 @@ from evenhand import (
 )
 from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.fairness import FairnessKind
-from evenhand.privacy import FloatNoise, Ledger, SeededNoise
+from evenhand.privacy import FloatNoise, SeededNoise
 from evenhand.report.spending import Spending
 from evenhand.students.derived import DerivedRule, noise_bound
 
@@ -222,6 +222,3 @@ def test_prediction_needs_known_groups_and_says_so(parts: Any, loose: dict[str, 
         model.with_group_thresholds(parts.X_public, parts.groups_public)
     with pytest.raises(ValueError, match=r"Use DPSGDClassifier\(\).with_reject_option"):
         model.with_reject_option(0.1)
-    account = Ledger(Budget(epsilon=10.0, delta=1e-5), neighbors="add or remove one")
-    with pytest.raises(ValueError, match="cannot be charged to a shared account"):
-        fit(parts, DPPostProcessingClassifier(**loose), ledger=account)

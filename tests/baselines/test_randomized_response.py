@@ -225,28 +225,3 @@ def test_a_group_that_the_answers_do_not_show_is_named() -> None:
     group = np.where(np.arange(3000) < 5, "rare", "a")
     with pytest.raises(ValueError, match=r"share of group 'rare' at .* These answers are spent"):
         made(X, y, group)
-
-
-@pytest.mark.parametrize(
-    ("settings_", "given", "message"),
-    [
-        ({"budget": 1.0}, {}, "budget must be a Budget, got 1.0"),
-        ({"fairness": None}, {}, "fairness must be a DemographicParity, .* got None"),
-        ({"max_iter": 0}, {}, "max_iter must be at least 1"),
-        ({"slack": 0.0}, {}, "slack must be finite and > 0"),
-        ({}, {"sensitive_features": None}, "sensitive_features is missing"),
-        ({}, {"sensitive_features": ["a"] * 500}, "one group only"),
-        ({}, {"sensitive_features": ["a", "b"]}, "one row each"),
-        ({}, {"sensitive_features": ["a", None] * 250}, "missing"),
-        ({}, {"y": np.arange(500) % 3}, "Only binary classification is supported"),
-        ({}, {"ledger": Ledger(LOOSE)}, "cannot be charged to a shared account"),
-    ],
-)
-def test_what_cannot_be_used_is_refused(
-    settings_: dict[str, Any], given: dict[str, Any], message: str
-) -> None:
-    X, y, group = people(500)
-    usual = {"budget": LOOSE, "fairness": DemographicParity(margin=0.1)}
-    rows = {"X": X, "y": y, "sensitive_features": group}
-    with pytest.raises(ValueError, match=message):
-        RandomizedResponseClassifier(**(usual | settings_)).fit(**(rows | given))

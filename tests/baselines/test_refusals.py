@@ -1,15 +1,18 @@
-"""What baselines that train by noisy gradients and read groups refuse, before anything is drawn."""
+"""What baselines with a budget that read groups refuse, before anything is drawn."""
 
+import inspect
 from typing import Any
 
 import pytest
 
-from evenhand import DPFERMIClassifier, DPPostProcessingClassifier
+from evenhand import DPFERMIClassifier, DPPostProcessingClassifier, DPSGDClassifier
 from evenhand.baselines.decoupled import DPDecoupledClassifier
 from evenhand.baselines.dp2dp import DP2DPClassifier
 from evenhand.baselines.fairdp import FairDPClassifier
+from evenhand.baselines.pfld import PFLDClassifier
+from evenhand.baselines.randomized_response import RandomizedResponseClassifier
 from evenhand.fairness import DemographicParity, EqualizedOdds
-from evenhand.privacy import DiscreteNoise
+from evenhand.privacy import Budget, DiscreteNoise, Ledger, attribute_of
 
 ODDS = EqualizedOdds(margin=0.1, reference="pairwise")
 NO_GROUPS = {"sensitive_features": None}
@@ -64,7 +67,7 @@ REFUSED: dict[type, tuple[Any, ...]] = {
         ({"group_shares": "relased"}, {}, "Did you mean 'released'"),
         ({"group_shares": {"a": 0.6, "b": 0.6}}, {}, r"together 1, got .* \(together 1.2\)"),
         ({"group_shares": {"a": 1.2, "b": -0.2}}, {}, "a share in group_shares must lie strictly"),
-        ({"group_shares": {"a": 0.5, "c": 0.5}}, {}, "row 5 .* not among the known .*: 'a', 'c'"),
+        ({"group_shares": {"a": 0.5, "c": 0.5}}, {}, r"row \d .* not among the known .*: 'a', 'c'"),
         (
             {"group_shares": {"a": 0.5, "b": 0.5}, "fairness": EqualizedOdds(margin=0.0)},
             {},
@@ -77,6 +80,50 @@ REFUSED: dict[type, tuple[Any, ...]] = {
         ({}, {"sensitive_features": ["a", "c"] * 300}, "row 2 .* not among the known groups"),
     ),
 }
+OF_ATTRIBUTES = (
+    ({"budget": 1.0}, {}, "budget must be a Budget, got 1.0"),
+    ({"fairness": None}, {}, "fairness must be a DemographicParity, .* got None"),
+    ({}, NO_GROUPS, "sensitive_features is missing"),
+    ({}, {"sensitive_features": ["a"] * 600}, "one group only"),
+    ({}, {"sensitive_features": ["a", "b"]}, "one row each"),
+    ({}, {"sensitive_features": ["a", None] * 300}, "missing"),
+)
+ATTRIBUTES = (PFLDClassifier, RandomizedResponseClassifier)
+UNIT = {"unit": attribute_of("person"), "neighbors": "change one group label"}
+REFUSED |= {
+    PFLDClassifier: (
+        *OF_ATTRIBUTES,
+        ({"n_steps": 0}, {}, "n_steps must be at least 1"),
+        ({"dual_share": 0.0}, {}, "dual_share must lie strictly between 0 and 1"),
+        ({"dual_share": 0.98}, {}, "dual_share must be below 0.98, got dual_share=0.98: 0.02 of"),
+        ({"clip_norm": 0.0}, {}, "clip_norm must be finite and > 0"),
+        ({"noise": DiscreteNoise()}, {}, r"draws whole numbers. Use FloatNoise\(\)"),
+        ({}, {"ledger": Ledger(Budget(epsilon=9.0, delta=1e-5), **UNIT)}, "noise= and ledger="),
+    ),
+    RandomizedResponseClassifier: (
+        *OF_ATTRIBUTES,
+        ({"max_iter": 0}, {}, "max_iter must be at least 1"),
+        ({"slack": 0.0}, {}, "slack must be finite and > 0"),
+        ({}, {"y": [0, 1, 2] * 200}, "Only binary classification is supported"),
+        (
+            {},
+            {"ledger": Ledger(Budget(epsilon=1e6, delta=1e-5))},
+            "cannot be charged to a shared account",
+        ),
+    ),
+}
+
+
+def fit(kind: Any, parts: Any, settings: dict[str, Any], **changes: Any) -> Any:
+    """Fit on all of the rows that a classifier takes."""
+    if kind in ATTRIBUTES:
+        settings = {"fairness": DemographicParity(margin=0.1)} | settings
+    rows = {"X": parts.X, "y": parts.y, "X_public": parts.X_public}
+    rows |= {"sensitive_features": parts.groups, "sensitive_features_public": parts.groups_public}
+    taken = {name: rows[name] for name in rows if name in ("X", "y", *kind.TAKES)}
+    known = inspect.signature(kind).parameters
+    settings = {name: value for name, value in settings.items() if name in known}
+    return kind(**settings).fit(**(taken | changes))
 
 
 @pytest.mark.parametrize(
@@ -92,9 +139,18 @@ def test_what_cannot_be_used_is_refused_before_anything_is_drawn(
     changes: dict[str, Any],
     message: str,
 ) -> None:
-    rows = {"X_public": parts.X_public, "sensitive_features": parts.groups}
-    if kind is DPFERMIClassifier:
-        rows["sensitive_features_public"] = parts.groups_public
     with pytest.raises(ValueError, match=message):
-        kind(**(loose | settings)).fit(parts.X, parts.y, **(rows | changes))
+        fit(kind, parts, loose | settings, **changes)
     assert not draws.spent
+
+
+@pytest.mark.parametrize(
+    "kind", [DPSGDClassifier, *(kind for kind in REFUSED if kind is not PFLDClassifier)]
+)
+def test_a_shared_account_is_refused_and_stays_untouched(
+    parts: Any, loose: dict[str, Any], kind: Any
+) -> None:
+    account = Ledger(Budget(epsilon=10.0, delta=1e-5), neighbors="add or remove one")
+    with pytest.raises(ValueError, match="cannot be charged to a shared account"):
+        fit(kind, parts, loose, ledger=account)
+    assert account.spent == 0

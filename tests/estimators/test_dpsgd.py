@@ -18,7 +18,7 @@ from evenhand.estimators.plan import default_steps, network_steps
 from evenhand.learners.dpsgd import DPSGD, GroupPull
 from evenhand.learners.nets.architectures import Dense
 from evenhand.learners.preconditioner import Whitening
-from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, SeededNoise
+from evenhand.privacy import DiscreteNoise, FloatNoise, SeededNoise
 
 
 def fit(parts: Any, model: Any, **changes: Any) -> Any:
@@ -362,13 +362,6 @@ def test_what_cannot_be_used_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         fit(parts, DPSGDClassifier(**(loose | settings_)), **given)
-
-
-def test_a_shared_account_is_refused_and_stays_untouched(parts: Any, loose: Any) -> None:
-    account = Ledger(Budget(epsilon=10.0, delta=1e-5), neighbors="add or remove one")
-    with pytest.raises(ValueError, match="cannot be charged to a shared account"):
-        fit(parts, DPSGDClassifier(**loose), ledger=account)
-    assert account.spent == 0
 
 
 def test_steps_follow_public_numbers_alone_and_choices_say_so(parts: Any) -> None:

@@ -69,20 +69,13 @@ def test_more_weight_never_takes_mean_scores_further_apart() -> None:
     assert gaps[0] > 10 * gaps[-2]
 
 
-def test_without_weight_it_is_the_plain_stack_bit_for_bit() -> None:
+@pytest.mark.parametrize("of_one_group", [False, True])
+def test_without_weight_or_a_second_group_it_is_the_plain_stack_bit_for_bit(
+    of_one_group: bool,
+) -> None:
     X, y, groups = rows_of(200)
-    rows = [np.arange(0, 90), np.arange(90, 200)]
-    mine = StackedParityLogistic(weight=0.0).fit(
-        X, y, rows, n_classes=2, rng=RNG, groups=groups, n_groups=2
-    )
-    plain = StackedLogistic().fit(X, y, rows, n_classes=2, rng=RNG)
-    assert np.array_equal(mine.coef, plain.coef)
-
-
-def test_a_model_of_one_group_is_the_plain_one() -> None:
-    X, y, groups = rows_of(200)
-    rows = [np.flatnonzero(groups == 0)]
-    mine = StackedParityLogistic(weight=9.0).fit(
+    rows = [np.flatnonzero(groups == 0)] if of_one_group else np.split(np.arange(200), [90])
+    mine = StackedParityLogistic(weight=9.0 if of_one_group else 0.0).fit(
         X, y, rows, n_classes=2, rng=RNG, groups=groups, n_groups=2
     )
     plain = StackedLogistic().fit(X, y, rows, n_classes=2, rng=RNG)
