@@ -170,7 +170,7 @@ def test_training_reads_the_answers_and_nothing_else_of_the_groups() -> None:
         np.random.default_rng(1).permutation(group),
     ):
         codes = encode_groups(told).codes
-        models.append(made(X, y, told, noise=Told(0)))
+        models.append(made(X, y, told, noise=Told(0), max_iter=3))
     for other in models[1:]:
         assert np.array_equal(models[0].predict_proba(X), other.predict_proba(X))
         assert models[0].estimated_gap_ == other.estimated_gap_
@@ -179,7 +179,8 @@ def test_training_reads_the_answers_and_nothing_else_of_the_groups() -> None:
 @pytest.mark.parametrize("learner", [None, DecisionTreeClassifier(max_depth=3, random_state=0)])
 def test_a_saved_model_predicts_and_claims_the_same(tmp_path: Any, learner: Any) -> None:
     X, y, group = people(1500)
-    model = made(X, y, group, noise=None, learner=learner, fairness=EqualizedOdds(margin=0.1))
+    odds = EqualizedOdds(margin=0.1)
+    model = made(X, y, group, noise=None, learner=learner, fairness=odds, max_iter=3)
     again = evenhand.load(model.save(tmp_path / "model"), trusted=OF_THE_USER)
     assert isinstance(again, RandomizedResponseClassifier)
     assert np.array_equal(again.predict(X), model.predict(X))
