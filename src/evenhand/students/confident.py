@@ -110,7 +110,6 @@ def fit_confident(
     return replace(
         free,
         model=rule,
-        bound=True,
         public_gap=gap,
         met=gap <= within.notion.margin,
         within=within,

@@ -92,8 +92,6 @@ class Student:
     Parameters
     ----------
     model : fitted scikit-learn classifier on class codes
-    bound : bool
-        Whether the margin was a constraint of the fit.
     public_gap : float
         Gap of its decisions where the margin is read; NaN if it was not bound.
     met : bool or None
@@ -111,13 +109,17 @@ class Student:
     """
 
     model: Any
-    bound: bool = False
     public_gap: float = float("nan")
     met: bool | None = None
     within: Within | None = None
     without_margin: Any = None
     held: Held | None = None
     cross_fitted: Estimate | None = None
+
+    @property
+    def bound(self) -> bool:
+        """Whether the margin was a constraint of the fit."""
+        return self.within is not None
 
 
 def fit_student(
@@ -305,7 +307,6 @@ def _of_labels(
     assert fit.free is not None
     return Student(
         model=fit.classifier(answers.n_classes),
-        bound=True,
         public_gap=fit.gap,
         met=fit.met,
         within=within,
@@ -341,7 +342,6 @@ def _of_shares(
     if gap <= within.notion.margin:
         return Student(
             model=free,
-            bound=True,
             public_gap=gap,
             met=True,
             within=within,
@@ -358,7 +358,6 @@ def _of_shares(
     )
     return Student(
         model=fit.classifier(answers.n_classes),
-        bound=True,
         public_gap=fit.gap,
         met=fit.met,
         within=within,
@@ -383,7 +382,7 @@ def _under_margin(
             MarginNotMet,
             stacklevel=5,
         )
-    return Student(model=model, bound=True, public_gap=gap, met=met, within=within)
+    return Student(model=model, public_gap=gap, met=met, within=within)
 
 
 def uncertainty(
