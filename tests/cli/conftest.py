@@ -33,6 +33,17 @@ ASKED = {
     "--seed": "0",
     "--public": "public.csv",
 }
+# A grid of the town, but for what its runs are.
+GRID = """
+[data]
+private = "private.csv"
+public = "public.csv"
+test = "test.csv"
+label = "loan"
+sensitive = "sex"
+drop = ["person"]
+[[runs]]
+"""
 
 
 def command(changes: dict[str, str | None], private: str = "private.csv") -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .conftest import command
+from .conftest import GRID, command
 
 # One process for all: what they need cannot be imported there, as on a machine without extras.
 PROGRAM = """
@@ -26,25 +26,13 @@ done = [CliRunner().invoke(app, words) for words in json.load(sys.stdin)]
 print(json.dumps([(d.exit_code, d.stdout, d.stderr, repr(d.exception)) for d in done]))
 """
 ROLES = ["--label", "loan", "--sensitive", "sex", "--epsilon", "9", "--drop", "person"]
-GRID = """
-[data]
-private = "private.csv"
-public = "public.csv"
-test = "test.csv"
-label = "loan"
-sensitive = "sex"
-drop = ["person"]
-[[runs]]
-method = "pate"
-epsilon = 4
-"""
 
 
 def test_what_needs_an_extra_says_in_one_line_what_to_install(town: Path) -> None:
     pictures = np.zeros((40, 28, 28), dtype=np.uint8)
     halves = np.arange(40) % 2
     np.savez("pictures.npz", images=pictures, y=halves, z=np.arange(40) // 2 % 2)
-    (town / "ray.toml").write_text(GRID)
+    (town / "ray.toml").write_text(GRID + 'method = "pate"\nepsilon = 4\n')
     made = ["synthesize", "private.csv", *ROLES, "--out", "made.csv", "--method"]
     of_pictures = ["synthesize", "pictures.npz", "--label", "y", "--sensitive", "z"]
     of_pictures += ["--method", "mean-embedding"]

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from evenhand.cli import app
 from evenhand.cli.failures import traceback_of
 
-from .conftest import people
+from .conftest import GRID, people
 
 Run = Callable[..., Any]
 PASSWORD = "canary-in-a-cage"
@@ -149,26 +149,13 @@ LOST: dict[str, tuple[dict[str, Change], list[str]]] = {
     "frontier: a gap among the labels": ({"private": gap("loan")}, ["--jobs", "2"]),
 }
 
-GRID = """
-[data]
-private = "private.csv"
-public = "public.csv"
-test = "test.csv"
-label = "loan"
-sensitive = "sex"
-drop = ["person"]
-[[runs]]
-method = "fairpate"
-epsilon = 4
-margin = 0.1
-n_teachers = 30
-"""
+RUNS = "method = 'fairpate'\nepsilon = 4\nmargin = 0.1\nn_teachers = 30\n"
 
 
 @pytest.fixture
 def lose(model: Path, town: Path, asked: Run) -> Callable[..., str]:
     """Return ``lose(name, "--show-values")``: a command that fails; what it prints."""
-    (town / "grid.toml").write_text(GRID)
+    (town / "grid.toml").write_text(GRID + RUNS)
     declared = {"age": {"bounds": [0, 99], "missing": True}, "hours": {"bounds": [0, 99]}}
     declared |= {"job": {"categories": ["clerk", "nurse", "smith"], "missing": True}}
     declared |= {"race": {"categories": ["A", "B"]}, "sex": {"categories": ["F", "M"]}}
