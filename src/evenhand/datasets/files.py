@@ -188,7 +188,7 @@ def _csv(text: str, path: Path, separator: str | None) -> pd.DataFrame:
         )
     except ValueError as error:  # pandas' ParserError is one, too
         raise ValueError(f"{path} is not a table: {first_line(error)}.") from None
-    return frame.apply(_numbers_if_all_are)
+    return frame.apply(numbers_if_all_are)
 
 
 def _refuse_ragged(text: str, separator: str, width: int, path: Path) -> None:
@@ -220,7 +220,7 @@ def _header(text: str, separator: str, path: Path) -> list[str]:
         raise ValueError(f"{path} is not a table: {error} in line 1.") from None
 
 
-def _numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
+def numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the column as numbers if every value is one and none has a leading zero."""
     column = column.str.strip()
     if column.str.startswith("'").any():

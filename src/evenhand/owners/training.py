@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand.datasets.columns import TypedTable, natural_order, text_of
+from evenhand.datasets.columns import Column, TypedTable, natural_order, text_of
+from evenhand.datasets.files import numbers_if_all_are
 from evenhand.learners.skops_files import dump_skops
 from evenhand.teachers.partition import Neighbors, Partition, by_position, by_unit
 from evenhand.typing import Array, ArrayLike
@@ -108,7 +109,7 @@ def train_teachers(
     Parameters
     ----------
     X : DataFrame, shape (n, n_columns)
-        Numbers and texts; missing values are filled in.
+        Numbers and texts; missing values are filled in. Texts that are all numbers are numbers.
     y : array-like, shape (n,)
     kind : {"logistic", "trees", "network"}
     n_teachers : int
@@ -126,7 +127,7 @@ def train_teachers(
     Privacy
     -------
     Cost : none; nothing is released. Scales, fillings and categories of a teacher are learned from
-        its own part, so a record reaches one teacher alone.
+        its own part, and so is whether a column holds numbers: a record reaches one teacher alone.
     """
     _checks.one_of("kind", kind, KINDS)
     most = max(1, len(X) // FEWEST_RECORDS)
@@ -152,7 +153,7 @@ def train_teachers(
                 f"{n_teachers} teachers are too many for the units: one of them has no record. "
                 f"Use fewer."
             )
-        own = TypedTable.of(X.iloc[part], "private table")
+        own = TypedTable.of(X.iloc[part].apply(_numbers), "private table")
         numeric.append(tuple(name for name in own if own[name].kind == "numeric"))
         rows = readable(own.frame, numeric[-1])
         trained.append(_fit(rows, labels[part], numeric[-1], kind, rng))
@@ -189,6 +190,11 @@ def readable(rows: pd.DataFrame, numeric: Sequence[str]) -> pd.DataFrame:
         for name in rows.columns
     }
     return pd.DataFrame(made, index=rows.index)
+
+
+def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return texts as numbers if all of this part are: those of other parts made them texts."""
+    return numbers_if_all_are(column) if Column(column).inferred == "string" else column
 
 
 def _cells(column: pd.Series[Any]) -> list[tuple[Any, bool]]:
