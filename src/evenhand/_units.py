@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,11 @@ from evenhand.typing import Array, ArrayLike, BoolArray, IntArray
 
 SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
 LARGEST_KEY: Final = 64  # bytes: the longest key that BLAKE2b takes
+
+_NUMBER: Final = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""Text that is a number, and not a code with leading zeros."""
+_LARGEST: Final = 2**53
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def digest(name: str, key: bytes, purpose: bytes) -> int:
@@ -71,7 +77,10 @@ def check_key(key: bytes) -> None:
 
 
 def ids_of(units: ArrayLike) -> Array:
-    """One string per record, the same for 17, 17.0 and "17"."""
+    """One string per record, the same for 17, 17.0, "17" and "17.0".
+
+    Whether ids of a file are numbers or texts can hang on the id of one other record.
+    """
     array = np.asarray(units, dtype=object)
     if array.ndim != 1:
         raise ValueError(
@@ -109,13 +118,29 @@ def first_records(ids: Array, most: int) -> BoolArray:
 
 def _canonical(name: object) -> str:
     if isinstance(name, str):
-        return str(name)
+        return id_of_text(str(name))
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         return str(int(name))
     if isinstance(name, float | np.floating) and float(name).is_integer():
+        if abs(float(name)) >= _LARGEST:
+            raise ValueError(
+                f"units must not have so many digits as numbers with a point, got "
+                f"{_values.quoted(name)}: several ids would be one. Write all ids without a point, "
+                f"or as texts."
+            )
         return str(int(name))
     raise TypeError(
         f"units must be whole numbers or strings, got {_values.quoted(name)} "
         f"({type(name).__name__}). "
         "Write the ids as strings, for example units.astype(str)."
     )
+
+
+def id_of_text(name: str) -> str:
+    """Return what the same id would be called if it had been read as a number."""
+    if not _NUMBER.fullmatch(name):
+        return name
+    if _WHOLE.fullmatch(name):  # int() reads 4,300 digits at most
+        return "0" if name in ("-0", "+0") else name.lstrip("+")
+    number = float(name)
+    return str(int(number)) if number.is_integer() else repr(number)

@@ -273,14 +273,16 @@ def test_a_row_without_a_unit_is_named_and_nothing_is_spent(folder: Path, tmp_pa
 
 
 def test_ids_of_other_types_are_the_same_units(folder: Path, tmp_path: Path) -> None:
-    """17, 17.0 and "17" are one person, in a file as in memory."""
+    """17, 17.0, "17" and "17.0" are one person, in a file as in memory."""
     found = []
-    for i, kind in enumerate(("int64", "float64", "str")):
-        frame = PRIVATE.assign(person=PRIVATE["person"].astype(kind))
+    for i, kinds in enumerate((["int64"], ["float64"], ["str"], ["float64", "str"])):
+        ids = PRIVATE["person"]
+        for kind in kinds:
+            ids = ids.astype(kind)
+        frame = PRIVATE.assign(person=ids)
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / f"{i}.parquet")
         found.append(counts(fitted(ParquetRows(tmp_path / f"{i}.parquet"), unit_ids="person")))
-    assert (found[0] == found[1]).all()
-    assert (found[0] == found[2]).all()
+    assert all((found[0] == other).all() for other in found[1:])
 
 
 @pytest.mark.parametrize("what", ["nothing", "empty folder", "text", "cut", "other columns"])

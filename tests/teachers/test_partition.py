@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenhand._units import ids_of
+from evenhand.cli.tables import _units
+from evenhand.datasets import read_table
+from evenhand.datasets.columns import TypedTable
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.partition import Partition, chosen_records
 
@@ -141,6 +146,8 @@ def test_the_hash_is_the_same_on_every_machine() -> None:
         np.array(["3", "17", "400"]),
         pd.Series([3, 17, 400], dtype="Int64"),
         pd.Series(["3", "17", "400"], dtype="category"),
+        ["3.0", "17.", "+400"],
+        ["3e0", "1.7e1", "4.0E+2"],
         pd.Series(["3", "17", "400"], index=[9, 9, 1]),
     ],
 )
@@ -148,6 +155,33 @@ def test_a_file_read_with_other_types_gives_the_same_partition(same: object) -> 
     assert np.array_equal(
         by_unit(same, 3, KEY).teacher, by_unit(["3", "17", "400"], 3, KEY).teacher
     )
+
+
+@pytest.mark.parametrize(
+    "written", ["{}", "{}.0", "{}.50", "+{}", "{}e2", "1152921504606846{:03d}"]
+)
+@pytest.mark.parametrize("odd", ["A1", "007", "2.5", "99999999999999999999", "-1"])
+def test_how_one_id_is_written_moves_no_other_unit(written: str, odd: str, tmp_path: Path) -> None:
+    """One text in a column of a CSV makes texts of all numbers in it."""
+
+    def dealt(ids: list[str]) -> np.ndarray:
+        (tmp_path / "ids.csv").write_text("\n".join(["id", *ids]))
+        column = TypedTable.of(read_table(tmp_path / "ids.csv"))["id"]
+        return by_unit(_units(column), 5, KEY).teacher[:-1]
+
+    ids = [written.format(i) for i in range(1, 40)]
+    with_point = any("." in name or "e" in name for name in (ids[0], odd))
+    if with_point and max(len(ids[0]), len(odd)) > 16:
+        with pytest.raises(ValueError, match="several ids would be one"):
+            dealt([*ids, odd])
+        return
+    assert np.array_equal(dealt([*ids, written.format(40)]), dealt([*ids, odd]))
+
+
+def test_codes_with_leading_zeros_are_not_the_number() -> None:
+    assert ids_of(["007", "7", "7.0", "00", "0", "v7", "1e400"]).tolist() == [
+        *("007", "7", "7", "00", "0", "v7", "inf")
+    ]
 
 
 def test_units_spread_evenly_over_teachers() -> None:

@@ -431,5 +431,7 @@ def _units(ids: Column) -> pd.Series[Any]:
     from evenhand.datasets.columns import text_of
 
     ids.refuse_missing("unit", "Give each of these rows an id of its own.")
-    # 7.0 is the id 7, as it stood in the file.
-    return ids.values.map(text_of) if pd.api.types.is_float_dtype(ids.dtype) else ids.values
+    if not pd.api.types.is_float_dtype(ids.dtype):
+        return ids.values
+    # Whole numbers are left to ids_of, which knows how many digits of them are right.
+    return ids.values.astype(object).map(lambda n: n if n.is_integer() else text_of(n))
