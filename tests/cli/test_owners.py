@@ -290,6 +290,7 @@ def test_the_aggregator_holds_the_sum_of_votes_and_noise_and_makes_a_model_of_it
     assert said["owners"]["n_owners"] == 11
     claim = str(evenhand.load(out).guarantee_) + "".join(evenhand.load(out).guarantee_.warnings)
     assert "nobody holds votes without noise, if whoever added up the shares keeps them" in claim
+    assert "moves a share by that much at most" not in (out / "report.html").read_text()
 
 
 def test_a_round_that_is_asked_twice_is_paid_twice_or_refused(summed: Path, tmp_path: Path) -> None:
@@ -331,6 +332,8 @@ def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: P
         "signature": {"signature": "00" * 64},
         "shape": {"counts": [[0, 1], [2]]},
         "other": {"owner": "o99"},
+        "list": {"owner": ["o1"]},
+        "large": {"counts": [[10**6]] * 300},
     }
     for name, change in changes.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(share | change))
@@ -348,6 +351,8 @@ def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: P
         "signature.json: its signature fails",
         "shape.json: counts must be whole numbers",
         "no key of 'o99' is known",
+        "list.json: owner must be a text",
+        "large.json: its counts lie beyond all",
         "text.json is no evenhand noisy share",
         "no file at",
     ):

@@ -188,6 +188,13 @@ def test_a_unit_that_was_not_asked_for_is_refused() -> None:
         OwnerVotes.of([])
 
 
+@pytest.mark.parametrize("unit", ["Owner", "OWNER", " owner", "owner "])
+def test_an_owner_is_not_a_noun_of_its_own(unit: str) -> None:
+    """It would be charged one vote of the several that an owner has."""
+    with pytest.raises(ValueError, match="unit must be 'owner'"):
+        file(votes=[["no"] * 3, ["yes"] * 3], unit=unit)
+
+
 # ---- the file ----------------------------------------------------------------------------------
 
 

@@ -1,11 +1,15 @@
 """Sums with the owners' own noise: what is held, charged, said; and who may leave."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import evenhand
 from evenhand import Budget, DemographicParity, FairPATEClassifier, FairSharesClassifier
+from evenhand._signing import PrivateKey
 from evenhand.owners.digests import PublicRows
 from evenhand.owners.noisy_sums import (
     NoisySums,
@@ -14,6 +18,7 @@ from evenhand.owners.noisy_sums import (
     noisy_share,
     plan_round,
 )
+from evenhand.owners.sum_files import RoundFile, ShareFile
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import BudgetExceeded, Ledger
 from evenhand.privacy.noise import SeededNoise
@@ -101,6 +106,9 @@ def test_a_model_of_sums_says_who_is_trusted_and_is_saved(tmp_path) -> None:
     assert "at most 3 of 30 may side with the aggregator, and at most 4 not answer" in claim
     assert "1.14 times what is charged for" in claim
     assert "trusted with them" not in claim
+    assert not any("did not finish" in words for words in model.fitted_.warnings)
+    assert ledger.entries[0].settled, "others draw its noise, and all of it stays charged"
+    assert ledger.spent > 0.99 * BUDGET.mu_squared
     assert evenhand.load(model.save(tmp_path / "m")).guarantee_ == model.guarantee_
     with pytest.raises(TypeError, match="does not take budget="):
         FairSharesClassifier.from_votes(sums, rows, groups, fairness=MARGIN, budget=BUDGET)
@@ -128,6 +136,31 @@ def test_an_owner_refuses_a_round_that_is_not_about_its_votes() -> None:
 def test_a_plan_is_read_as_it_was_told() -> None:
     plan = scene()[3]
     assert Round.from_dict(plan.to_dict()) == plan
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({name: None} for name in ("n_owners", "n_teachers", "n_dropouts", "sigma", "delta")),
+        *({"unit": True}, {"public": {"n_rows": 3, "digests": None}}, {"n_colluding": 30}),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused_when_it_is_read(change: dict, tmp_path: Path) -> None:
+    told = RoundFile(plan=scene()[3])
+    told.write(tmp_path / "round.json")
+    values = json.loads((tmp_path / "round.json").read_text())
+    (tmp_path / "round.json").write_text(json.dumps(values | {"plan": values["plan"] | change}))
+    with pytest.raises(ValueError, match="is no plan of a round"):
+        RoundFile.read(tmp_path / "round.json")
+
+
+def test_an_owner_that_lies_in_a_file_moves_a_sum_by_what_noise_could() -> None:
+    _, _, files, plan, _ = scene()
+    told, key = RoundFile(plan=plan), PrivateKey.make()
+    honest = noisy_share(files[0], plan, plan.ledger())
+    for lie in (honest - 13 * int(plan.most_noise), honest + 13 * int(plan.most_noise)):
+        assert "beyond all" in ShareFile.signed("owner 0", told, lie, key).wrong(told, None)
+    assert ShareFile.signed("owner 0", told, honest, key).wrong(told, None) == ""
 
 
 def test_colluding_and_absent_owners_cost_noise_and_not_privacy() -> None:

@@ -193,6 +193,16 @@ def test_after_an_exception_everything_stays_charged() -> None:
     assert [entry.settled for entry in mine.entries] == [False, False]
 
 
+def test_noise_that_others_draw_is_counted_and_drawn_no_more() -> None:
+    ledger = Ledger(Budget(epsilon=3.0, delta=1e-5))
+    with ledger.reserve({GNMax(sigma=40.0): 2}, purpose="shares") as grant:
+        grant.drawn_elsewhere(GNMax(sigma=40.0), 2)
+        with pytest.raises(RuntimeError, match="drawn before"):
+            grant.draw(GNMax(sigma=40.0), 2)
+    assert ledger.spent == pytest.approx(2 * 2 / 40.0**2, rel=1e-3)
+    assert ledger.entries[0].settled
+
+
 def test_a_grant_draws_once_and_only_what_it_holds() -> None:
     grant = ledger().reserve({ANSWER: 3}, purpose="x")
     grant.draw(ANSWER, 2)

@@ -312,13 +312,19 @@ def _account(given: AggregateOptions, votes: OwnerVotes) -> Ledger | None:
 
 def _facts(votes: OwnerVotes | NoisySums, public: Path, roles: Roles) -> dict[str, str]:
     """Return what the report may say about the data."""
+    from evenhand.owners.collection import OwnerVotes
+
     n, largest = _size(votes)
+    lies = (
+        "if it lies, it moves a share by that much at most"
+        if isinstance(votes, OwnerVotes)
+        else "if it lies, about its votes or its noise, it moves a share by more"
+    )
     return {
         "Public rows": public.name,
         "Owners": f"{n}, with {votes.n_teachers} teachers",
         "Protected": f"each {votes.unit}, who moves at most {votes.moved} votes on a row",
-        "Largest owner": f"{largest:.1%} of the votes: if it lies, it moves a share by that much "
-        f"at most",
+        "Largest owner": f"{largest:.1%} of the votes: {lies}",
         "Sensitive attribute": ", ".join(roles.sensitive) or "none",
     }
 

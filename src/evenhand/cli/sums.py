@@ -129,6 +129,7 @@ def add(
         emit({"file": str(out), "round": told.digest, "answered": found.n_answered})
         return
     show(
-        f"{out} is the sum of {found.n_answered} owners: give it to the aggregator, and keep the "
-        f"shares from it."
+        f"{out} is the sum of {found.n_answered} owners: give it to the aggregator, and keep from "
+        f"it the shares and any other sum of this round, which would tell one share by the "
+        f"difference."
     )

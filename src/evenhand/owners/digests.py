@@ -40,6 +40,8 @@ class PublicRows:
 
     def __post_init__(self) -> None:
         _checks.at_least("n_rows", self.n_rows, 1)
+        if not isinstance(self.digests, Mapping):
+            raise TypeError("digests must be texts by the names of the columns.")
         for name, digest in self.digests.items():
             if not isinstance(name, str) or not isinstance(digest, str):
                 raise TypeError("digests must be texts by the names of the columns.")

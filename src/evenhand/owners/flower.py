@@ -122,9 +122,7 @@ def client_app(votes: Callable[[Any], tuple[VoteFile, Ledger]]) -> Any:
 
 def reach_of(plan: Round) -> int:
     """Return the power of 2 that no count and share of one owner passes, but once in 10^30."""
-    noise = plan.noise().noise
-    share: float = noise.share(plan.sigma)  # type: ignore[attr-defined]
-    most = plan.n_teachers * plan.scale + 12 * share
+    most = plan.n_teachers * plan.scale + plan.most_noise
     reach = int(2 ** math.ceil(math.log2(most + 1)))
     if plan.n_owners * 2 * reach >= MODULUS // 2:
         raise ValueError(

@@ -60,6 +60,12 @@ class Round:
     answers: str = LABELS
     may_abstain: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.unit, str):
+            raise TypeError(f"unit must be a text, got {self.unit!r}.")
+        _checks.at_least("n_teachers", self.n_teachers, 1)
+        _ = self.ledger(), self.histogram  # refuse what they cannot be made of
+
     @property
     def scale(self) -> int:
         """Parts of one vote."""
@@ -81,6 +87,13 @@ class Round:
         return self.n_owners - self.n_dropouts
 
     @property
+    def most_noise(self) -> float:
+        """What the share of the noise of one owner does not pass, but once in 10^30."""
+        noise = self.noise().noise
+        assert isinstance(noise, SharedNoise)
+        return 12 * noise.share(self.sigma)
+
+    @property
     def histogram(self) -> NoisyHistogram:
         """What is released of each row."""
         return NoisyHistogram(sigma=self.sigma, n_classes=len(self.classes))
@@ -98,7 +111,8 @@ class Round:
     def charge(self, ledger: Ledger) -> None:
         """Charge the round in full, and never refund it: the noise is drawn elsewhere."""
         uses = {self.histogram: self.public.n_rows}
-        ledger.reserve(uses, purpose="sums of votes, with noise of the owners")
+        with ledger.reserve(uses, purpose="sums of votes, with noise of the owners") as grant:
+            grant.drawn_elsewhere(self.histogram, len(self.classes))
 
     def paid(self) -> Ledger:
         """Return a ledger of its own that this round fills: for its claim, once it was paid for."""
@@ -259,7 +273,7 @@ def plan_round(
         n_owners=_checks.at_least("n_owners", n_owners, 1),
         n_colluding=n_colluding,
         n_dropouts=n_dropouts,
-        n_teachers=_checks.at_least("n_teachers", n_teachers, 1),
+        n_teachers=n_teachers,
         sigma=1.0,
         epsilon=budget.epsilon,
         delta=budget.delta,

@@ -24,7 +24,9 @@ from evenhand.typing import IntArray
 
 VERSION: Final = 1
 MOST_BYTES: Final = 1 << 30
-KEPT: Final = "whoever added up the shares keeps them from the aggregator"
+KEPT: Final = (
+    "whoever added up the shares keeps them from the aggregator, and gives it one sum alone"
+)
 """What nobody can see in a sum, and the claim says."""
 
 _PLAN, _SHARE, _SUMS = "evenhand round", "evenhand noisy share", "evenhand noisy sums"
@@ -118,6 +120,9 @@ class ShareFile:
         """Read it; whether it fits a round is checked where those of all owners are."""
         keys = ("owner", "round", "counts", "key", "signature")
         values = _read(path, _SHARE, keys, "evenhand owner noise")
+        for name in ("owner", "key"):
+            if not isinstance(values[name], str):
+                raise ValueError(f"{path}: {name} must be a text.")
         return cls(**({name: values[name] for name in keys} | {"counts": _whole(path, values)}))
 
     def wrong(self, told: RoundFile, known: Mapping[str, PublicKey] | None) -> str:
@@ -128,6 +133,9 @@ class ShareFile:
         wanted = (plan.public.n_rows, plan.histogram.n_noised)
         if self.counts.shape != wanted:
             return f"its counts have shape {self.counts.shape} instead of {wanted}"
+        most = plan.n_teachers * plan.scale + plan.most_noise
+        if self.counts.min() < -plan.most_noise or self.counts.max() > most:
+            return "its counts lie beyond all that votes and a share of the noise can be"
         if known is not None and self.owner not in known:
             return f"no key of {self.owner!r} is known"
         try:
@@ -171,11 +179,12 @@ def add_up(
     Privacy
     -------
     Who holds the shares one by one sees each owner protected by its own share of the noise alone.
-    It must not be the aggregator, nor side with it.
+    It must not be the aggregator, nor side with it. Nor may the aggregator see two sums of a round:
+    what one has and the other has not is an owner's share.
     """
     bad: list[str] = []
     held: list[IntArray] = []
-    owners: dict[str, str] = {}  # by their keys
+    owners: dict[bytes, str] = {}  # by their keys
     for path in files:
         try:
             share = ShareFile.read(path)
@@ -185,12 +194,12 @@ def add_up(
         why = share.wrong(told, keys)
         if not why and share.owner in owners.values():
             why = f"{share.owner!r} is there twice"
-        elif not why and share.key in owners:
-            why = f"it is signed with the key of {owners[share.key]!r}: one owner answers once"
+        elif not why and (before := owners.get(bytes.fromhex(share.key))) is not None:
+            why = f"it is signed with the key of {before!r}: one owner answers once"
         if why:
             bad.append(f"{path}: {why}")
             continue
-        owners[share.key] = share.owner
+        owners[bytes.fromhex(share.key)] = share.owner
         held.append(share.counts)
     if bad:
         raise SharesRefused(f"{'; '.join(bad)}. Nothing was added. Ask these owners again.")

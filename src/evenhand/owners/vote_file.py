@@ -100,6 +100,11 @@ class VoteFile:
             if not isinstance(value, str) or not value.strip() or not value.isprintable():
                 raise ValueError(f"{name} must be a name on one line, got {value!r}.")
         _checks.one_of("neighbors", self.neighbors, NEIGHBORS)
+        if self.unit != OWNER and self.unit.strip().casefold() == OWNER:
+            raise ValueError(
+                f"unit must be {OWNER!r}, or what one record of an owner is of, got {self.unit!r}: "
+                f"a noun of its own would protect one of the owner's teachers alone. Write it so."
+            )
         if self.unit == OWNER and self.neighbors != "replace one":
             raise ValueError(
                 "unit='owner' goes with neighbors='replace one': who the owners are is public, and "

@@ -514,6 +514,10 @@ class Grant:
             raise ValueError(f"One run at a time is drawn by step, and {n_uses} are reserved.")
         return mechanism.draw_noise_by_step(self._ledger.noise, n_classes)
 
+    def drawn_elsewhere(self, mechanism: Mechanism, n_classes: int) -> None:
+        """Count the noise of ``mechanism`` as drawn: others draw it, each a share."""
+        self._begin(mechanism, n_classes)
+
     def beside(self, mechanism: JointMechanism) -> Ledger:
         """Open the ledger of the Gaussian releases that one use of ``mechanism`` pays for.
 
