@@ -142,6 +142,8 @@ def test_bad_votes_are_all_named_and_nothing_is_written(tmp_path: Path) -> None:
         (f"aggregate {ALL} {ASKED} --unit record --out m", "'record' was asked for"),
         (f"aggregate {ALL} {ASKED} --keys m0 --out m", "no file NAME.pub.pem"),
         ("owner keys --owner o0 --out keys", "exists. A new key"),
+        ("owner keys --owner ../o0", "must be a name that a file may have"),
+        ("owner keys --owner ''", "must be a name that a file may have"),
         ("owner vote public.csv --owner o0 --out w.json", "Name what votes, in one way"),
         ("owner vote public.csv --owner nobody --model m0 --out w.json", "There is no key at"),
         ("owner vote public.csv --owner o0 --model none.skops --out w.json", "no model at"),

@@ -127,7 +127,7 @@ def test_owners_that_lie_move_a_share_by_their_part_of_the_votes_and_no_more(sha
         abs(counted(np.vstack([np.full((lying, 3), vote), honest[lying:]])) - counted(honest)).max()
         for vote in (0, 1)
     )
-    assert 0 < worst <= lying / n
+    assert 0 < worst <= lying / n + 1e-12  # sums of doubles round
 
 
 # ---- what is refused, all of it at once --------------------------------------------------------

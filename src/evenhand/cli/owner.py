@@ -45,6 +45,11 @@ def keys(
     """Make a pair of keys: NAME.key.pem signs your votes, NAME.pub.pem goes to the aggregator."""
     from evenhand._signing import PrivateKey
 
+    if not owner.strip() or not owner.isprintable() or Path(owner).name != owner:
+        raise ValueError(
+            f"--owner must be a name that a file may have, on one line and without /, got "
+            f"{owner!r}. Choose another."
+        )
     key = PrivateKey.make()
     private, public = out / f"{owner}.key.pem", out / f"{owner}.pub.pem"
     if not out.is_dir():

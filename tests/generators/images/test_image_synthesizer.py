@@ -148,6 +148,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "There are 40 pictures, and sensitive_features has 39 rows",
     ),
     "fewer labels than pictures": ({"y": ["lies"] * 39}, "images has 40, y has 39"),
+    "labels in two columns": ({"y": np.zeros((40, 2))}, r"must be one value .*shape \(40, 2\)"),
+    "labels of several parts": (
+        {"y": np.zeros(40, dtype=[("what", int)])},
+        "must be one value for each picture.* Take one column of it",
+    ),
     "a label that is not declared": (
         {"classes": ["lies", "stand"]},
         r"label 'stands' of picture \d+ .*is not among the declared.*Did you mean 'stand'",

@@ -128,7 +128,13 @@ class PublicValues:
         ValueError
             For missing values and values that were not declared; rows are named.
         """
-        given = pd.Series(np.asarray(column), name=name)
+        flat = np.asarray(column)
+        if flat.ndim != 1 or flat.dtype.fields is not None:
+            raise ValueError(
+                f"The {_SAID[role]} {name!r} must be one value for each picture, got shape "
+                f"{flat.shape} and dtype {flat.dtype}. Take one column of it."
+            )
+        given = pd.Series(flat, name=name)
         gone = np.flatnonzero(given.isna().to_numpy(dtype=bool))
         if gone.size:
             raise ValueError(
