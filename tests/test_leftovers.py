@@ -15,6 +15,7 @@ import pytest
 
 from evenhand import Budget, DemographicParity
 from evenhand.baselines.intervention_points import POINTS
+from evenhand.generators.images.public_generator import PublicPictures
 from evenhand.generators.registry import generators
 from evenhand.generators.synthesizer import arguments_of
 from evenhand.methods import METHODS as CLASSIFIERS
@@ -224,6 +225,9 @@ PICTURE_SETTINGS: dict[str, Any] = {
     "n_samples": 10,
     "blocks": (0,),
     "k": 6,
+    "public": PublicPictures(*pictures(40, seed=1)[:2], made_of="bars"),
+    "n_candidates": 8,
+    "n_kept": 4,
     "noise": FloatNoise(),
     "random_state": 0,
 }

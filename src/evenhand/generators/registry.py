@@ -27,6 +27,7 @@ HOMES: Final[Mapping[Key, str]] = {
     ("images", "diffusion"): "generators.images.diffusion",
     ("images", "mean-embedding"): "generators.images.mean_embedding",
     ("images", "public-features"): "generators.images.public_features",
+    ("images", "evolution"): "generators.images.evolution",
     ("images", "teacher-gan"): "generators.images.teacher_gan",
     ("images", "gs-wgan"): "generators.images.teacher_gan",
     ("images", "g-pate"): "generators.images.g_pate",

@@ -19,6 +19,7 @@ from evenhand.estimators.spec import MethodSpec
 from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness import DemographicParity, EqualizedOdds
 from evenhand.fairness.notions import notion_named
+from evenhand.generators.images.public_generator import PublicPictures
 from evenhand.generators.registry import GENERATORS, generators
 from evenhand.learners.nets.architectures import Dense
 from evenhand.methods import METHODS
@@ -81,6 +82,12 @@ def pictures(n: int = N, seed: int = 0) -> Rows:
     rare, extreme = n // 3, 2 * n // 3
     X[rare], X[extreme] = 0, 255
     return Rows(X=X, y=y, groups=groups, ids=np.arange(n), rare=rare, extreme=extreme)
+
+
+def _pool() -> PublicPictures:
+    """Return public pictures like the private ones."""
+    public = pictures(_N_PUBLIC, seed=1)
+    return PublicPictures(public.X, public.y, made_of="bars that a program draws")
 
 
 SMALL: Final[Settings] = {
@@ -312,6 +319,10 @@ SMALL_IMAGES: Final[Settings] = {
     "n_rows": 4,
     "critic_rows": 8,
     "sampling_rate": 1.0,
+    "public": _pool(),
+    "n_candidates": 8,
+    "n_iterations": 3,
+    "n_kept": 4,
 }
 """What makes a generator small, where its constructor takes it."""
 
