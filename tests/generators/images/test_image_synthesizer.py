@@ -17,6 +17,7 @@ from evenhand.datasets.images.bias import binary_classes
 from evenhand.generators import GeneratorDamaged, MarginalSynthesizer, load
 from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.codec import PublicValues
+from evenhand.generators.images.evolution import EvolutionImages
 from evenhand.generators.images.gaussian import GaussianImages
 from evenhand.generators.images.public_features import PublicFeatureImages
 from evenhand.generators.images.synthesizer import ImageSynthesizer
@@ -217,12 +218,14 @@ def test_a_run_that_would_not_fit_into_memory_stops_before_it_spends() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [ImageSynthesizer, GaussianImages, MeanEmbeddingImages, PublicFeatureImages]
+    "kind",
+    [ImageSynthesizer, GaussianImages, MeanEmbeddingImages, PublicFeatureImages, EvolutionImages],
 )
 def test_what_needs_memory_quotes_the_number_of_pictures_to_the_curator_alone(kind: Any) -> None:
     data = MagicMock(pixels=np.zeros((1234, 1, 2, 2), dtype=np.float32))
     data.__len__.return_value = 1234
     settings = {"n_frequencies": 7, "n_components": 3, "n_directions": 5, "n_samples": 2}
+    settings |= {"n_candidates": 4, "n_kept": 6}
     made = SimpleNamespace(
         **settings,
         mirrored=False,

@@ -13,11 +13,11 @@ from evenhand.generators.images import public_characters
 from evenhand.generators.images.public_characters import PublicCharacters
 from evenhand.generators.images.public_generator import (
     _BEND,
-    _N_MOVES,
     _SHIFT,
     _TURN,
+    N_MOVES,
     PublicPictures,
-    _moved,
+    moved,
 )
 from evenhand.testing.generators import pictures
 from evenhand.testing.public_generators import PublicGeneratorContract
@@ -53,31 +53,31 @@ class TestPublicCharacters(PublicGeneratorContract):
         return PublicCharacters()
 
 
-def moved(picture: Any, changed: dict[int, float]) -> Any:
-    """One picture, with these parameters and no others."""
-    parameters = np.zeros((1, _N_MOVES + 1))
-    parameters[0, list(changed)] = list(changed.values())
-    pool = PublicPictures(picture[None], np.array(["it"]), made_of="it")
-    return pool._drawn(parameters, np.array(["it"]), (1, *picture.shape)).pixels[0, 0]
+def one_moved(picture: Any, changed: dict[int, float]) -> Any:
+    """One picture, with these moves and no others."""
+    moves = np.zeros((1, N_MOVES))
+    moves[0, list(changed)] = list(changed.values())
+    chosen, height = np.zeros(1, dtype=int), len(picture)
+    return moved(picture[None, None], chosen, float(height), moves, (1, *picture.shape))[0, 0]
 
 
 def test_without_a_move_a_picture_is_itself() -> None:
     for size in ((8, 8), (6, 9), (9, 5)):
         picture = np.random.default_rng(0).random(size)
-        assert moved(picture, {}) == pytest.approx(picture, abs=1e-6)
+        assert one_moved(picture, {}) == pytest.approx(picture, abs=1e-6)
 
 
 def test_pictures_are_moved_turned_and_bent_by_what_the_parameters_say() -> None:
     picture = np.random.default_rng(0).random((8, 8))
-    right = moved(picture, {5: 2 / 8 / _SHIFT})  # two eighths of half a picture: one pixel
+    right = one_moved(picture, {4: 2 / 8 / _SHIFT})  # two eighths of half a picture: one pixel
     assert right[:, :-1] == pytest.approx(picture[:, 1:], abs=1e-6)
-    down = moved(picture, {6: 2 / 8 / _SHIFT})
+    down = one_moved(picture, {5: 2 / 8 / _SHIFT})
     assert down[:-1] == pytest.approx(picture[1:], abs=1e-6)
-    quarter = moved(picture, {1: np.pi / 2 / _TURN})
+    quarter = one_moved(picture, {0: np.pi / 2 / _TURN})
     assert quarter == pytest.approx(np.rot90(picture), abs=1e-6)
     # The left half is taken from the right, and the right from the left, by the cosine there.
     row = np.tile(np.arange(8) / 8, (8, 1))
-    bent = moved(row, {7: 0.1 / _BEND})  # the first wave: none down, half a length across
+    bent = one_moved(row, {6: 0.1 / _BEND})  # the first wave: none down, half a length across
     places = np.arange(8) + 4 * 0.1 * np.cos(np.pi * (np.arange(8) + 0.5) / 8)
     expected = np.tile(np.clip(places, 0, 7) / 8, (8, 1))
     assert bent == pytest.approx(expected, abs=1e-6)
@@ -96,7 +96,8 @@ def test_a_character_that_is_not_moved_is_the_one_that_pillow_draws() -> None:
             found = public_characters._distances(str(file), text)
             assert found is not None
             # Through the whole way of a picture that is not moved.
-            values = _moved(found[None, None], 64.0, np.zeros((1, _N_MOVES)), (1, 100, 100))
+            still, own = np.zeros((1, N_MOVES)), np.zeros(1, dtype=int)
+            values = moved(found[None, None], own, 64.0, still, (1, 100, 100))
             own = framed(made.toned(values, np.zeros((1, 2)))[0, 0] > 0.5)
             assert np.abs(np.subtract(own.shape, framed(drawn).shape)).max() <= 2
             assert alike(own, framed(drawn)) > 0.9
@@ -120,7 +121,7 @@ def test_strokes_are_thicker_and_softer_as_the_parameters_say() -> None:
     made = PublicCharacters()
 
     def ink(tones: tuple[float, float]) -> tuple[float, float]:
-        parameters = np.zeros((1, _N_MOVES + 2))
+        parameters = np.zeros((1, 1 + N_MOVES + 2))
         parameters[0, -2:] = tones
         own = made._drawn(parameters, np.array(["8"]), (1, 28, 28)).pixels
         return float(own.sum()), float(((own > 0.05) & (own < 0.95)).sum())

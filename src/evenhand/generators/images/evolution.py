@@ -90,9 +90,9 @@ class EvolutionImages(ImageSynthesizer):
     words: ClassVar[str] = "noisy votes for pictures of a public generator"
 
     public: PublicGenerator = field(default_factory=PublicCharacters)
-    n_candidates: int = 400
-    n_iterations: int = 8
-    strengths: Sequence[float] = (0.6, 0.1)
+    n_candidates: int = 600
+    n_iterations: int = 16
+    strengths: Sequence[float] = (0.7, 0.2)
     threshold: float = 2.0
     n_frequencies: int = 100
     n_kept: int = 2000

@@ -24,7 +24,7 @@ _SIDE: Final = 112  # of a model
 _WEIGHT: Final = (
     0.025  # deviation of what is added to a stroke on either side, in sizes of the font
 )
-_SOFT: Final = (0.055, 0.3)  # width of an edge in these sizes, and the deviation of its logarithm
+_SOFT: Final = (0.05, 0.15)  # width of an edge in these sizes, and the deviation of its logarithm
 _TEXT: Final = ("DejaVu", "STIXGeneral", "cmb", "cmr", "cmss", "cmti", "cmtt")
 """Those of matplotlib's fonts that hold letters and digits."""
 
@@ -51,6 +51,7 @@ class PublicCharacters(MovedPictures):
 
     fonts: str | Path | None = None
     name: ClassVar[str] = "characters of fonts"
+    reach: ClassVar[float] = 1.0
     n_tones: ClassVar[int] = 2
 
     def files(self) -> tuple[Path, ...]:

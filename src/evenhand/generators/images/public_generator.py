@@ -22,10 +22,12 @@ _CHUNK: Final = 2048  # pictures that are drawn at once
 _BENDS: Final = tuple((i, j) for i in range(3) for j in range(3) if i + j)
 """Waves of a bend, down and across."""
 
-_TURN, _SHEAR, _SCALE, _SHIFT, _BEND = 0.15, 0.25, 0.15, 0.08, 0.08
+_TURN, _SHEAR, _SCALE, _SHIFT, _BEND = 0.15, 0.35, 0.2, 0.08, 0.2
 """Deviations: radians, a slope, logarithm of a length, and two in halves of a picture's height."""
 
-_N_MOVES: Final = 7 + 2 * len(_BENDS)
+N_MOVES: Final = 6 + 2 * len(_BENDS)
+"""Turn, shear, width, height, two shifts, and the bends across and down."""
+
 _GAIN: Final = 0.15  # deviation of the logarithm of a picture's contrast
 
 
@@ -108,6 +110,9 @@ class MovedPictures(ABC):
     model with probability ``s**2``, so that it is as likely as any other picture.
     """
 
+    reach: ClassVar[float]
+    """How far a model is moved, as a share of how far a character may be that somebody writes."""
+
     n_tones: ClassVar[int]
     """Parameters that say how pixels follow from values of the model."""
 
@@ -124,7 +129,7 @@ class MovedPictures(ABC):
 
     def random(self, labels: Array, size: Size, rng: np.random.Generator) -> Drawn:
         """Draw a picture of each label; see ``PublicGenerator``."""
-        parameters = rng.normal(size=(len(labels), _N_MOVES + self.n_tones))
+        parameters = rng.normal(size=(len(labels), 1 + N_MOVES + self.n_tones))
         return self._drawn(parameters, labels, size)
 
     def vary(self, drawn: Drawn, labels: Array, strength: float, rng: np.random.Generator) -> Drawn:
@@ -144,8 +149,10 @@ class MovedPictures(ABC):
             own = np.flatnonzero(texts == text)
             for part in chunks(len(own), _CHUNK):
                 rows = own[part]
-                values = _moved(models, n_rows, parameters[rows], size)
-                out[rows] = self.toned(values, parameters[rows, _N_MOVES:])
+                choice, moves, tones = np.split(parameters[rows], (1, 1 + N_MOVES), axis=1)
+                chosen = np.minimum((ndtr(choice[:, 0]) * len(models)).astype(int), len(models) - 1)
+                values = moved(models, chosen, n_rows, self.reach * moves, size)
+                out[rows] = self.toned(values, tones)
         return Drawn(pixels=out, parameters=parameters)
 
 
@@ -173,6 +180,7 @@ class PublicPictures(MovedPictures):
     labels: Array
     made_of: str
     name: ClassVar[str] = "public pictures, moved and bent"
+    reach: ClassVar[float] = 0.4
     n_tones: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -208,36 +216,35 @@ def _words(size: tuple[int, ...]) -> str:
     return " x ".join(map(str, size))
 
 
-def _moved(models: FloatArray, n_rows: float, parameters: FloatArray, size: Size) -> FloatArray:
-    """Return values of the chosen models at the places that the parameters move pixels to.
+def moved(
+    models: FloatArray, chosen: IntArray, n_rows: float, moves: FloatArray, size: Size
+) -> FloatArray:
+    """Return values of the chosen models at the places that pixels are moved to.
 
     Places are measured from the middle, in halves of a picture's height, of which a model has
     ``n_rows / 2`` rows. Values are between those of the nearest four (bilinear), and beyond the
     edge that of the edge.
     """
-    n, (channels, height, width) = len(parameters), size
-    choice, turn, shear, wide, high = parameters[:, :5].T
-    model = np.minimum((ndtr(choice) * len(models)).astype(np.int64), len(models) - 1)
+    n, (channels, height, width) = len(moves), size
+    turn, shear, wide, high, right, down = moves[:, :6].T[:, :, None]
+    across, along = np.split(moves[:, 6:], 2, axis=1)
     i, j = (at.ravel() for at in np.indices((height, width)))
     y, x = ((2.0 * at + 1.0 - extent) / height for at, extent in ((i, height), (j, width)))
     bends = np.stack([_wave(i, height, a) * _wave(j, width, b) / (a + b) for a, b in _BENDS])
-    k = len(_BENDS)
-    x = x + _SHIFT * parameters[:, 5, None] + _BEND * parameters[:, 7 : 7 + k] @ bends
-    y = y + _SHIFT * parameters[:, 6, None] + _BEND * parameters[:, 7 + k : 7 + 2 * k] @ bends
-    x = (x + _SHEAR * shear[:, None] * y) * np.exp(_SCALE * wide)[:, None]
-    y = y * np.exp(_SCALE * high)[:, None]
-    cos, sin = np.cos(_TURN * turn)[:, None], np.sin(_TURN * turn)[:, None]
+    x = x + _SHIFT * right + _BEND * across @ bends
+    y = y + _SHIFT * down + _BEND * along @ bends
+    x, y = (x + _SHEAR * shear * y) * np.exp(_SCALE * wide), y * np.exp(_SCALE * high)
+    cos, sin = np.cos(_TURN * turn), np.sin(_TURN * turn)
     rows, columns = models.shape[2:]
-    down, right = cos * y + sin * x, cos * x - sin * y
-    above, of_below = _between(down * n_rows / 2 + (rows - 1) / 2, rows)
-    left, of_right = _between(right * n_rows / 2 + (columns - 1) / 2, columns)
+    above, of_below = _between((cos * y + sin * x) * n_rows / 2 + (rows - 1) / 2, rows)
+    left, of_right = _between((cos * x - sin * y) * n_rows / 2 + (columns - 1) / 2, columns)
     flat = models.reshape(len(models), channels, -1)
     out = np.zeros((n, channels, height * width))
     for lower, later in np.ndindex(2, 2):
         at = np.minimum(above + lower, rows - 1) * columns + np.minimum(left + later, columns - 1)
         part = (of_below if lower else 1.0 - of_below) * (of_right if later else 1.0 - of_right)
         for channel in range(channels):
-            out[:, channel] += part * flat[model[:, None], channel, at]
+            out[:, channel] += part * flat[chosen[:, None], channel, at]
     return out.reshape(n, channels, height, width)
 
 
