@@ -2,14 +2,15 @@
 
     python reproductions/picture_budgets.py [--data MNIST ...] [--seeds 3] [--keep FILE] [--save]
 
-``GaussianImages``, ``DiffusionImages``, ``PublicFeatureImages`` and the mean embedding, with their
-defaults, on all pictures of the training parts of MNIST and FashionMNIST (28 x 28, ten classes, no
-groups) and on faces of UTKFace (32 x 32 in colour, gender, five races as groups); epsilon 1 and 10
-at delta 1e-5, add or remove one picture, noise from the operating system. No public picture is
-used, and no public network but by ``PublicFeatureImages``. A seed has noise and draws of its own.
-20,000 pictures are drawn, as often as labels and groups are, and the CNN of PFGuard learns from
-them in 5 epochs; its accuracy is measured on the official test parts, and of faces on 4,000 that a
-fixed draw sets aside. *Real* is the same CNN on 20,000 private pictures.
+``GaussianImages``, ``DiffusionImages``, ``PublicFeatureImages``, ``EvolutionImages`` and the mean
+embedding, with their defaults, on all pictures of the training parts of MNIST and FashionMNIST (28
+x 28, ten classes, no groups) and on faces of UTKFace (32 x 32 in colour, gender, five races as
+groups); epsilon 1 and 10 at delta 1e-5, add or remove one picture, noise from the operating system.
+No public picture is used, no public network but by ``PublicFeatureImages``, and no font but by
+``EvolutionImages``. A seed has noise and draws of its own. 20,000 pictures are drawn, as often as
+labels and groups are, and the CNN of PFGuard learns from them in 5 epochs; its accuracy is measured
+on the official test parts, and of faces on 4,000 that a fixed draw sets aside. *Real* is the same
+CNN on 20,000 private pictures.
 
 Settings were chosen on pictures of the training parts alone: 10,000 digits and garments, and 4,000
 faces. Those of faces are a radius of .2 and 192 frequencies. The official test part of MNIST had
@@ -37,6 +38,11 @@ decided when one fit at epsilon 1 had been read. The rule of *ahead* is that of 
 *mirrored* beside *mirrored*. *Misfit* is how far the means of what it draws are from the released
 ones, squared, over what noise leaves.
 
+``EvolutionImages`` came last: on digits alone, which fonts draw, with three seeds. Iterations,
+candidates, strengths and how far characters are bent were chosen by fits to 50,000 private digits,
+at epsilon 1 and 10, tested on up to 10,000 others that were set aside; these trials are not saved
+as a script. The rule of *ahead* is that of the denoiser.
+
 A goal agrees where the mean over seeds is at least what was asked for before the first run: MNIST
 .85 at epsilon 1 and .88 at 10 without public features, .90 and .95 with; FashionMNIST .78 and .82;
 faces .80 at epsilon 10. "no" rows stay.
@@ -60,6 +66,7 @@ from evenhand.datasets.images import ImageData, load_fashion_mnist, load_mnist, 
 from evenhand.generators.images import MeanEmbeddingImages
 from evenhand.generators.images.classifiers import classify
 from evenhand.generators.images.diffusion import DiffusionImages
+from evenhand.generators.images.evolution import EvolutionImages
 from evenhand.generators.images.gaussian import GaussianImages
 from evenhand.generators.images.public_features import PublicFeatureImages
 
@@ -68,12 +75,14 @@ DRAWN, EPOCHS, SET_ASIDE = 20_000, 5, 4_000
 GAUSSIAN, MIRRORED = "Gaussian", "Gaussian, mirrored"
 DIFFUSION, EMBEDDING, REAL = "diffusion", "mean embedding", "real"
 PUBLIC, PUBLIC_MIRRORED = "public features", "public features, mirrored"
+EVOLUTION = "evolution"
 METHODS: dict[str, Any] = {
     GAUSSIAN: GaussianImages,
     MIRRORED: GaussianImages,
     DIFFUSION: DiffusionImages,
     PUBLIC: PublicFeatureImages,
     PUBLIC_MIRRORED: PublicFeatureImages,
+    EVOLUTION: EvolutionImages,
     EMBEDDING: MeanEmbeddingImages,
 }
 SMALL_PICTURES = ("MNIST", "FashionMNIST")
@@ -85,6 +94,7 @@ ABOUT = {
     PUBLIC: (*SMALL_PICTURES, "Faces"),
     PUBLIC_MIRRORED: ("Faces",),
     DIFFUSION: SMALL_PICTURES,
+    EVOLUTION: ("MNIST",),
 }
 """Of which pictures a method is measured; the others of all."""
 SHAPE = {"radius": 0.2, "n_frequencies": 192}
@@ -186,9 +196,10 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def ahead(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return where a method that takes minutes is above all seeds of the mixtures alone."""
+    """Return where another method is above all seeds of the mixtures alone."""
     found = []
-    pairs = ((DIFFUSION, GAUSSIAN), (PUBLIC, GAUSSIAN), (PUBLIC_MIRRORED, MIRRORED))
+    others = ((way, GAUSSIAN) for way in (DIFFUSION, PUBLIC, EVOLUTION))
+    pairs = (*others, (PUBLIC_MIRRORED, MIRRORED))
     for (way, of), name, epsilon in product(pairs, LOADERS, EPSILONS):
         theirs, own = (
             [row["accuracy"] for row in select(rows, data=name, method=method, epsilon=epsilon)]
