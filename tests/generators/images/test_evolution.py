@@ -309,8 +309,8 @@ def test_a_label_that_no_font_draws_spends_nothing() -> None:
 def test_a_loaded_one_draws_without_its_public_generator_and_cannot_be_fitted(
     tmp_path: Any,
 ) -> None:
-    images, y, side = pictures(100)
-    made = new().fit(images, y, sensitive_features=side, budget=BUDGET)
+    images, y, side = pictures(400)
+    made = new().fit(images, y, sensitive_features=side, budget=MUCH)
     again: Any = load(made.save(tmp_path / "made"))
     drawn = [g.sample(40, random_state=1).images for g in (made, again)]
     assert np.array_equal(*drawn)

@@ -13,6 +13,8 @@ from evenhand.generators.images import public_characters
 from evenhand.generators.images.public_characters import PublicCharacters
 from evenhand.generators.images.public_generator import (
     _BEND,
+    _SCALE,
+    _SHEAR,
     _SHIFT,
     _TURN,
     N_MOVES,
@@ -75,12 +77,33 @@ def test_pictures_are_moved_turned_and_bent_by_what_the_parameters_say() -> None
     assert down[:-1] == pytest.approx(picture[1:], abs=1e-6)
     quarter = one_moved(picture, {0: np.pi / 2 / _TURN})
     assert quarter == pytest.approx(np.rot90(picture), abs=1e-6)
+    odd, rows = np.random.default_rng(0).random((7, 7)), np.arange(7)
+    sheared = one_moved(odd, {1: 1 / _SHEAR})  # a column for each row from the middle
+    assert sheared == pytest.approx(odd[rows[:, None], np.clip(rows + rows[:, None] - 3, 0, 6)])
+    twice = np.clip(3 + 2 * (rows - 3), 0, 6)
+    assert one_moved(odd, {2: np.log(2) / _SCALE}) == pytest.approx(odd[:, twice])
+    assert one_moved(odd, {3: np.log(2) / _SCALE}) == pytest.approx(odd[twice])
     # The left half is taken from the right, and the right from the left, by the cosine there.
     row = np.tile(np.arange(8) / 8, (8, 1))
     bent = one_moved(row, {6: 0.1 / _BEND})  # the first wave: none down, half a length across
     places = np.arange(8) + 4 * 0.1 * np.cos(np.pi * (np.arange(8) + 0.5) / 8)
     expected = np.tile(np.clip(places, 0, 7) / 8, (8, 1))
     assert bent == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_variation_is_as_likely_as_any_picture_and_as_far_as_its_strength_says() -> None:
+    n, rng = 2000, np.random.default_rng(0)
+    pool = PublicPictures(IMAGES[:, :4, :4], LABELS, made_of="bars")
+    drawn = pool.random(LABELS[np.arange(n) % 60], (1, 4, 4), rng)
+    varied = pool.vary(drawn, LABELS[np.arange(n) % 60], 0.6, rng)
+    # Another model with probability .36, which 2,000 show within 6 deviations of .0107.
+    other = varied.parameters[:, 0] != drawn.parameters[:, 0]
+    assert abs(other.mean() - 0.36) < 6 * (0.36 * 0.64 / n) ** 0.5
+    before, after = drawn.parameters[:, 1:].ravel(), varied.parameters[:, 1:].ravel()
+    # Of m products of standard normal numbers the mean has a deviation below sqrt(2 / m).
+    within = 6 * (2 / len(before)) ** 0.5
+    assert abs((after**2).mean() - 1.0) < within
+    assert abs((before * after).mean() - 0.8) < within
 
 
 @needs_fonts
