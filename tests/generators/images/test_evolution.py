@@ -247,6 +247,8 @@ def test_the_claim_names_the_generator_and_what_it_does_not_cover() -> None:
     assert OWN_PICTURES in claim.not_covered
     assert OWN_PICTURES in str(claim)
     assert made.settings()["public"] == "the public generator bars (nothing)"
+    made.public = PublicPictures(images, y, made_of="others")  # what was fitted stays as it was
+    assert made.settings()["public"] == "the public generator bars (nothing)"
 
 
 class Broken(Bars):
@@ -315,7 +317,9 @@ def test_a_loaded_one_draws_without_its_public_generator_and_cannot_be_fitted(
     drawn = [g.sample(40, random_state=1).images for g in (made, again)]
     assert np.array_equal(*drawn)
     store = MemoryStore()
-    with pytest.raises(TypeError, match=r"only the words .* the public generator bars \(nothing\)"):
+    with pytest.raises(
+        TypeError, match=r"public must be a PublicGenerator, .*generator bars \(nothing"
+    ):
         again.fit(images, y, budget=BUDGET, store=store)
     assert store.entries("default") == ()
     made.pictures_ = made.pictures_[1:]
@@ -378,3 +382,9 @@ def test_the_ledger_is_that_of_one_counting_and_the_votes() -> None:
     assert isinstance(made.ledger_, Ledger)
     assert {entry.purpose for entry in made.ledger_.entries} == {evolution.COUNTS, VOTES}
     assert "add or remove one" in str(made.guarantee_)
+
+
+def test_it_can_be_printed_before_it_is_fitted_and_whatever_it_is_given() -> None:
+    assert "PublicCharacters(fonts=None)" in repr(EvolutionImages())
+    wrong: Any = 3
+    assert "public='3'" in repr(EvolutionImages(public=wrong))

@@ -89,6 +89,8 @@ class EvolutionImages(ImageSynthesizer):
     method: ClassVar[str] = "evolution"
     words: ClassVar[str] = "noisy votes for pictures of a public generator"
 
+    named_: str = field(init=False)
+
     public: PublicGenerator = field(default_factory=PublicCharacters)
     n_candidates: int = 600
     n_iterations: int = 16
@@ -105,12 +107,16 @@ class EvolutionImages(ImageSynthesizer):
 
         One that was loaded draws what was kept, and needs it no more.
         """
-        return super().settings() | {"public": self._named}
+        named = self.named_ if self.is_fitted_ else repr(self.public)
+        return super().settings() | {"public": named}
 
-    @property
     def _named(self) -> str:
-        if isinstance(self.public, str):
-            return self.public
+        if not isinstance(self.public, PublicGenerator):
+            raise TypeError(
+                f"public must be a PublicGenerator, such as PublicCharacters(), got "
+                f"{self.public!r}. A generator that was loaded has the words of its own alone: it "
+                f"draws without it, and cannot be fitted again."
+            )
         return f"the public generator {self.public.name} ({self.public.made_of})"
 
     def _foresee(self, known: EncodedImages) -> None:
@@ -125,12 +131,7 @@ class EvolutionImages(ImageSynthesizer):
             )
         for strength in self.strengths:
             _checks.closed_unit("strengths", strength)
-        if isinstance(self.public, str):
-            raise TypeError(
-                f"public= has no public generator, only the words of one that a loaded generator "
-                f"was fitted with: {self.public}. Give the generator itself, such as "
-                f"PublicCharacters()."
-            )
+        self.named_ = self._named()
         super()._foresee(known)
         # Labels and sizes of which it draws nothing are refused here, at no cost.
         cells, rng = np.arange(self.conditions_.n), np.random.default_rng(0)
@@ -150,7 +151,7 @@ class EvolutionImages(ImageSynthesizer):
         )
 
     def _claim(self, budget: Budget, ledger: Ledger, public: Sequence[str]) -> Guarantee:
-        claim = super()._claim(budget, ledger, (*public, self._named))
+        claim = super()._claim(budget, ledger, (*public, self.named_))
         return replace(claim, not_covered=(*claim.not_covered, OWN_PICTURES))
 
     def _learn(
@@ -223,7 +224,7 @@ class EvolutionImages(ImageSynthesizer):
         return {"pictures": self.pictures_}
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
-        self.pictures_ = arrays["pictures"]
+        self.pictures_, self.named_ = arrays["pictures"], str(self.public)
         if self.pictures_.shape != (self.conditions_.n * self.n_kept, *self.codec_.size):
             raise ValueError("there are not as many pictures as the settings say.")
 

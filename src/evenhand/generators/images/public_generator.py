@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.special import ndtr
@@ -54,6 +54,7 @@ class Drawn:
         return Drawn(pixels=self.pixels[rows], parameters=self.parameters[rows])
 
 
+@runtime_checkable
 class PublicGenerator(Protocol):
     """Draws pictures, and knows no private one.
 
@@ -156,7 +157,7 @@ class MovedPictures(ABC):
         return Drawn(pixels=out, parameters=parameters)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PublicPictures(MovedPictures):
     """A pool of public pictures: one of the label is chosen, moved a little, and bent.
 
