@@ -17,13 +17,12 @@ from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.gaussian import low_frequencies
 from evenhand.generators.images.public_characters import PublicCharacters
 from evenhand.generators.images.public_generator import Drawn, PublicGenerator, Size
-from evenhand.generators.images.synthesizer import ImageSynthesizer
+from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.typing import Array, FloatArray, IntArray
 
-COUNTS: Final = "number of pictures by label and group"
 VOTES: Final = "votes of pictures for the nearest candidate of their label and group"
 
 OWN_PICTURES: Final = "private pictures among those that the public generator was made of"
@@ -142,7 +141,7 @@ class EvolutionImages(ImageSynthesizer):
         size, read = data.pixels[0].size, min(self.n_frequencies, data.pixels[0].size)
         drawn = 24.0 * size * max(n_candidates, n_kept)
         compared = 8.0 * read * (size + len(data) + n_candidates)
-        held = 8.0 * _CHUNK * (20.0 * size + 2.0 * self.n_candidates)
+        held = 16.0 * _CHUNK * (size + self.n_candidates)
         return (
             f"{_values.count(len(data))} pictures, {n_candidates:,} candidates and {n_kept:,} that "
             f"are kept",

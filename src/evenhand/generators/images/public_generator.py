@@ -18,7 +18,7 @@ from evenhand.typing import Array, FloatArray, IntArray
 Size: TypeAlias = tuple[int, int, int]
 """Channels, height and width."""
 
-_CHUNK: Final = 2048  # pictures that are drawn at once
+_CHUNK: Final = 2**21  # pixels that are drawn at once
 _BENDS: Final = tuple((i, j) for i in range(3) for j in range(3) if i + j)
 """Waves of a bend, down and across."""
 
@@ -148,7 +148,7 @@ class MovedPictures(ABC):
         for text in np.unique(texts):
             models, n_rows = self.models(str(text), size)
             own = np.flatnonzero(texts == text)
-            for part in chunks(len(own), _CHUNK):
+            for part in chunks(len(own), max(1, _CHUNK // (size[1] * size[2]))):
                 rows = own[part]
                 choice, moves, tones = np.split(parameters[rows], (1, 1 + N_MOVES), axis=1)
                 chosen = np.minimum((ndtr(choice[:, 0]) * len(models)).astype(int), len(models) - 1)
