@@ -55,4 +55,5 @@ def test_the_page_has_a_plug_in_of_every_kind() -> None:
         "RunStoreContract",
         "SynthesizerContract",
         "FeatureExtractorContract",
+        "PublicGeneratorContract",
     }
