@@ -86,7 +86,7 @@ class EvolutionImages(ImageSynthesizer):
     """
 
     method: ClassVar[str] = "evolution"
-    words: ClassVar[str] = "noisy votes for pictures of a public generator"
+    words: ClassVar[str] = "noisy votes for pictures of a public generator, by default characters"
 
     named_: str = field(init=False)
 
