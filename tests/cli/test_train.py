@@ -106,10 +106,12 @@ def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
     assert any("'hours' from" in words for words in said["drawn_rows"])
     assert evenhand.load("model").public.share is None  # left open; what it became is said
     assert said["measured"]["error"] < 0.3  # a guess errs on .44
+    words = " ".join(re.sub("<[^>]+>", " ", Path("model/report.html").read_text()).split())
+    assert "2,000 drawn rows" in words
+    assert "2,000 public rows" not in words
     if method != "pate":
         assert said["margin_source"] == "drawn rows"
         # What is left of the margin on real rows stands beside it, for people.
-        words = " ".join(re.sub("<[^>]+>", " ", Path("model/report.html").read_text()).split())
         gap = said["measured"]["demographic_parity_gap"]
         beyond = f"{gap - 0.1:.4f} beyond it" if gap > 0.1 else "within it"
         assert f"on the test rows the gap is {gap:.4f}, {beyond}" in words

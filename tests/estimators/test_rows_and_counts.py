@@ -112,7 +112,7 @@ def test_counts_and_answers_stay_within_one_budget_and_the_claim_lists_both(
     assert loaded.public == model.public
     assert (loaded.predict(NEW[0]) == model.predict(NEW[0])).all()
     assert loaded.fitted_.of_drawn_rows[0].startswith("Beside the public rows: 50% of the budget")
-    assert not loaded.fitted_.asked_drawn_rows
+    assert loaded.fitted_.asked_about == "public rows"
     write_report(loaded, tmp_path / "report.html")
     assert "labels of rows drawn from the counts" in (tmp_path / "report.html").read_text()
 

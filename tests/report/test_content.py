@@ -157,7 +157,8 @@ def test_a_group_without_any_answer_is_a_warning(hostile: Any) -> None:
     )
     warned = ModelReport.of(_with_answers(hostile.model, rows)).warnings
     name = hostile.model.groups_[2]
-    assert any(words.startswith(f"no public row of {name} was answered") for words in warned)
+    silent = f"none of the public rows of {name} was answered"
+    assert any(words.startswith(silent) for words in warned)
 
 
 def _with_answers(model: Any, answers: Answers, **changed: Any) -> Any:
@@ -219,6 +220,24 @@ def test_a_student_that_missed_the_margin_is_a_warning(protected: Any) -> None:
     missed = replace(told, student_margin=replace(report.student, met=False, gap=0.4321))
     assert any("no student within the margin of 0.08 was found" in w for w in missed.warnings)
     assert any("0.4321" in w for w in missed.warnings)
+
+
+def test_a_gap_above_the_margin_is_nowhere_said_to_be_within_it(protected: Any) -> None:
+    report = ModelReport.of(protected.model, measured=protected.measured)
+    assert report.student is not None
+    above = {"gap": report.student.notion.margin + 0.01}
+    noisy = replace(report.student, **above, met=True, source="noisy tables")
+    for student in (noisy, replace(report.student, **above, met=False)):
+        told = replace(report, student=student, disparity=None)
+        page = " ".join(render(told).split())
+        on_test_rows = student.on_test_rows(gap.estimate for gap in told.measured.gaps)
+        assert on_test_rows
+        assert on_test_rows in page
+        assert f"margin of {noisy.notion.margin:g} was kept" not in on_test_rows
+        assert f"decisions {student.where} are within" not in page
+        assert student.kept.startswith("above it" if student.met else "outside it")
+        assert f"; {student.kept}" in page
+        assert any(f"{student.kept}. On new rows" in line for line in summary_lines(told))
 
 
 def test_shares_are_told_and_never_printed(shares: Any) -> None:

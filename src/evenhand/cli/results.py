@@ -324,7 +324,7 @@ def _asked(fitted: FittedModel, answers: Answers | Shares) -> list[tuple[str, st
     more = f", {again:,} of them a row again" if again > 0 else ""
     return [
         ("teachers", f"{fitted.n_teachers:,}"),
-        ("drawn rows" if fitted.asked_drawn_rows else "public rows", f"{len(answers):,}"),
+        (fitted.asked_about, f"{len(answers):,}"),
         ("asked", f"{answers.n_asked:,}{more}"),
         ("answered", f"{answers.n_answered:,}"),
         ("coverage", f"{answers.coverage:.1%} of the rows that were considered"),

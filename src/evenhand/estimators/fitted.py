@@ -179,9 +179,10 @@ class FittedModel:
         return tuple(words for words in self.core.choices if words.startswith(about))
 
     @property
-    def asked_drawn_rows(self) -> bool:
-        """Whether the teachers were asked about drawn rows, and not about public ones."""
-        return any(words.startswith(NO_PUBLIC_ROWS) for words in self.core.choices)
+    def asked_about(self) -> str:
+        """What the rows are that teachers were asked about: public rows, or drawn rows."""
+        drawn = any(words.startswith(NO_PUBLIC_ROWS) for words in self.core.choices)
+        return "drawn rows" if drawn else "public rows"
 
     @property
     def of_drift(self) -> tuple[str, ...]:
@@ -256,8 +257,8 @@ class FittedModel:
             said.append(BY_ANSWERS)
         if self.outcomes is not None and (silent := self.outcomes.without_answers):
             said.append(
-                f"no public row of {', '.join(silent)} was answered: the student learned nothing "
-                f"from this group, and the margin says nothing about it"
+                f"none of the {self.asked_about} of {', '.join(silent)} was answered: the student "
+                f"learned nothing from this group, and the margin says nothing about it"
             )
         return tuple(words for words in said if words)
 

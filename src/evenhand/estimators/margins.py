@@ -40,7 +40,7 @@ class StudentMargin:
     gap : float
         Largest difference of rates among its own decisions where the margin is read.
     met : bool
-        Whether that is within the margin.
+        Whether that is within the margin, or above it by no more than is allowed for noise.
     source : str
         Where the margin is read, a key of ``WHERE``.
     calibration : Estimate or None
@@ -93,9 +93,12 @@ class StudentMargin:
             return ""
         beyond = found.value - self.notion.margin
         lost = f"{beyond:.4f} beyond it" if beyond > 0 else "within it"
+        margin = f"{self.notion.margin:g}"
+        kept = f"The margin of {margin} was kept {self.where}, with a gap of {self.gap:.4f}"
+        if self.held is not None or not self.met or self.within_noise:
+            kept = f"The gap {self.where} is {self.gap:.4f}, margin {margin}, {self.kept}"
         return (
-            f"The margin of {self.notion.margin:g} was kept {self.where}, with a gap of "
-            f"{self.gap:.4f}; on the test rows the gap is {found.value:.4f}, {lost} "
+            f"{kept}; on the test rows the gap is {found.value:.4f}, {lost} "
             f"({found.level:.0%} interval {found.low:.4f} to {found.high:.4f})."
         )
 
@@ -105,11 +108,18 @@ class StudentMargin:
         return WHERE[self.source]
 
     @property
+    def within_noise(self) -> bool:
+        """Whether the gap is above the margin, by no more than is allowed for noise."""
+        return self.met and self.source == "noisy tables" and self.gap > self.notion.margin
+
+    @property
     def kept(self) -> str:
         """How the gap stands to the margin, in a few words."""
         if self.held is not None:
             n = len(self.held.groups)
             return f"all within it but {n} small group{'s' * (n > 1)}, held to their intervals"
+        if self.within_noise:
+            return "above it, by no more than is allowed for noise"
         return "within it" if self.met else "outside it"
 
     @property

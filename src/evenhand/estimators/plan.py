@@ -263,7 +263,7 @@ def choose_mechanism(
     if given is not None:
         return mechanism, f"{mechanism!r} was asked for."
     return mechanism, (
-        f"{mechanism!r}: all {n_queries:,} public rows are asked if that needs noise of at most "
+        f"{mechanism!r}: all {n_queries:,} rows are asked if that needs noise of at most "
         f"{LARGEST_NOISE_SHARE:g} votes per teacher, otherwise as many as the budget pays for."
     )
 
@@ -279,7 +279,7 @@ def _choose_rounds(
     sigmas = ", ".join(f"{histogram.sigma:.3g}" for histogram in rounds.histograms)
     return rounds, (
         f"{len(rounds.n_rows)} rounds of noisy shares, an equal part of the budget for each: first "
-        f"all {n_queries:,} public rows, then twice the {rounds.n_rows[1]:,} where the student so "
+        f"all {n_queries:,} rows, then twice the {rounds.n_rows[1]:,} where the student so "
         f"far is least sure. Noise of {sigmas} votes: what the budget pays for."
     )
 

@@ -34,9 +34,11 @@ class ModelReport(Report):
     kind : FairnessKind
         Where the margin sits, and whether a prediction needs the group.
     answers : Answers, Shares or None
-        What was released about the public rows; None for a method that asks about none.
+        What was released about the rows that teachers were asked about; None without teachers.
+    asked : str
+        What these rows are: public rows, or drawn rows.
     outcomes : Outcomes or None
-        What became of every public row, counted; None where no labels were released.
+        What became of every such row, counted; None where no labels were released.
     coverage : Coverage or None
         How many rows of each group were answered, by the class that the student decides.
     disparity : Disparity or None
@@ -82,6 +84,7 @@ class ModelReport(Report):
 
     kind: FairnessKind
     answers: Answers | Shares | None
+    asked: str
     outcomes: Outcomes | None
     disparity: Disparity | None
     student: StudentMargin | None
@@ -140,6 +143,7 @@ class ModelReport(Report):
             allowed=TradeOff.of(whole.guarantee, whole.ledger),
             spending=None if whole.ledger is None else Spending.of(whole.ledger.to_dict()),
             answers=fitted.answers,
+            asked=fitted.asked_about,
             outcomes=fitted.outcomes,
             coverage=fitted.answered_coverage,
             disparity=fitted.disparity,

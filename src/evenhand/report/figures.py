@@ -82,7 +82,7 @@ def spending(found: Spending) -> Markup:
 
 
 def outcomes(table: Outcomes) -> Markup:
-    """Draw a bar per group: its public rows by the label they got, or by why they got none."""
+    """Draw a bar per group: its rows by the label they got, or by why they got none."""
     sizes = np.maximum(table.sizes, 1)
     parts: list[tuple[str, str, str, Sequence[float], Sequence[str]]] = []
     for k, colour in enumerate(colours(len(table.classes))):
@@ -96,7 +96,7 @@ def outcomes(table: Outcomes) -> Markup:
     rows = Rows(
         names=_sized(table.groups, table.sizes.tolist()), scale=Scale(high=1.0, percent=True)
     )
-    whose = "the group’s public rows" if table.by_group else "all public rows"
+    whose = "the group’s rows" if table.by_group else "all rows"
     return (
         hatching(REFUSED[reason][1] for reason in table.reasons)
         + legend(part[:3] for part in parts)

@@ -26,7 +26,7 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
         what = "labels" if report.outcomes is not None else "noisy shares"
         lines.append(
             f"Answers: {answers.n_answered:,} {what} given, {answers.n_asked:,} asked, of "
-            f"{len(answers):,} public rows."
+            f"{len(answers):,} {report.asked}."
         )
     if report.coverage is not None:
         lines.append(report.coverage.most_refused(report.classes))

@@ -25,7 +25,7 @@ SHORT: Final[Mapping[Reason, str]] = {
 }
 """Reasons for which a row has no label, in the order of the charts, in two or three words."""
 
-EVERY_ROW: Final = "all public rows"
+EVERY_ROW: Final = "all rows"
 """The one line of the table where no groups were read."""
 
 N_STAGES: Final = 10

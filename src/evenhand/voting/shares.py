@@ -214,7 +214,7 @@ def release_shares(
     total = np.zeros((len(votes), votes.n_classes))
     precision = np.zeros(len(votes))
     asked = 0
-    with ledger.reserve(plan.uses, purpose="shares of the votes on public rows") as grant:
+    with ledger.reserve(plan.uses, purpose="shares of the votes") as grant:
         drawn = {histogram: grant.draw(histogram, votes.n_classes) for histogram in plan.uses}
         rows = np.arange(len(votes))
         for histogram, n in zip(plan.histograms, plan.n_rows, strict=True):
