@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,32 @@ def test_a_place_that_is_taken_is_refused(decisions: str, refuse: Callable[..., 
     words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
     assert "found.json exists" in refuse(*words, "--out", "found.json")
     assert "'predicted'" in refuse(*words, "--prediction", "predicted")
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_charged(
+    decisions: str, refuse: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("locked").mkdir()
+    may, locked = os.access, Path("locked").absolute()
+    monkeypatch.setattr("os.access", lambda place, how: place != locked and may(place, how))
+    words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
+    shared = ("--ledger", "people.db", "--account-epsilon", "8")
+    assert "locked cannot be written" in refuse(*words, *shared, "--out", "locked/found.json")
+    assert not Path("people.db").exists()
+
+
+def test_what_is_paid_for_is_shown_where_its_file_cannot_be_written(
+    decisions: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
+    result = run(*words, "--out", "found.json", "--json", exit_code=2)
+    assert json.loads(result.stdout)["claim"]["guarantee"]["epsilon"] == 1.0
+    assert "No space left" in result.stderr
+    assert not Path("found.json").exists()
 
 
 def test_assessments_of_the_same_people_share_an_account_until_it_is_spent(

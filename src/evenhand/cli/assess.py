@@ -120,17 +120,19 @@ def assess(given: AssessOptions) -> None:
             f"nothing was charged or released. Ask for a smaller --epsilon."
         ) from None
     state = {} if account is None else {"account": account_of(account)}
-    if given.out is not None:
-        with whole_file(given.out, overwrite=given.overwrite) as made:
-            text = json.dumps(
-                found.to_dict() | state, indent=2, ensure_ascii=False, allow_nan=False
-            )
-            made.write_text(text + "\n", encoding="utf-8")
-        note(f"the assessment is in {given.out}")
-    if given.json:
-        emit(found.to_dict() | state)
-    else:
-        show(*_parts(found), *([] if account is None else [account_in_words(account)]))
+    try:
+        if given.out is not None:
+            with whole_file(given.out, overwrite=given.overwrite) as made:
+                text = json.dumps(
+                    found.to_dict() | state, indent=2, ensure_ascii=False, allow_nan=False
+                )
+                made.write_text(text + "\n", encoding="utf-8")
+            note(f"the assessment is in {given.out}")
+    finally:  # it is paid for, whatever became of the file
+        if given.json:
+            emit(found.to_dict() | state)
+        else:
+            show(*_parts(found), *([] if account is None else [account_in_words(account)]))
 
 
 def _account(given: AssessOptions) -> Ledger | None:

@@ -139,8 +139,12 @@ def require_free(out: Path, option: str = "--out", or_else: str = "") -> None:
             f"one first{or_else}."
         )
     nearest = next(folder for folder in out.absolute().parents if folder.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise PermissionError(f"{nearest} cannot be written. Choose another folder with {option}.")
+    _require_writable(nearest, f" with {option}")
+
+
+def _require_writable(folder: Path, where: str = "") -> None:
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"{folder} cannot be written. Choose another folder{where}.")
 
 
 def require_free_or_demo(out: Path) -> None:
@@ -207,6 +211,7 @@ def require_place(out: Path, *, overwrite: bool) -> None:
         raise FileExistsError(f"{out} is {kind} and no regular file. Choose another name.")
     if out.exists() and not overwrite:
         raise FileExistsError(f"{out} exists. Choose another name, or add --overwrite.")
+    _require_writable(out.absolute().parent)
 
 
 @contextmanager
