@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -57,6 +58,15 @@ def test_a_server_answers_and_ends_cleanly(model: Path, run: Run, shell: Run) ->
     said = re.sub(r"\d+\.\d ms", "", err)  # a duration may look like an age
     assert "40.5" not in said
     assert token not in err
+
+
+def test_an_address_that_is_taken_is_refused_and_no_store_is_made(model: Path, refuse: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refuse("serve", "model", "--port", port)
+    assert f"Nothing can listen on 127.0.0.1, port {port}: Address already in use" in said
+    assert "no.such.host.invalid" in refuse("serve", "model", "--host", "no.such.host.invalid")
+    assert not Path("decisions.db").exists()
 
 
 def test_a_store_of_another_margin_is_refused(model: Path, refuse: Run) -> None:

@@ -172,6 +172,28 @@ def test_withheld_labels_of_a_group_without_any_wait_for_the_model_beside_the_qu
     assert review(client, one.id, action="withdraw").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("place", "sent", "status"),
+    [
+        ("/review/0", {"action": "overrule", "code": "\u00b2"}, 409),  # a digit, and no number
+        ("/review/0", {"action": "overrule", "code": "9" * 5000}, 409),
+        ("/review/0", {f"field {i}": "x" for i in range(21)}, 422),
+        ("/review/-1", {"action": "deliver"}, 404),
+        (f"/review/{2**63}", {"action": "deliver"}, 404),
+        ("/review/sign-in", {f"field {i}": "x" for i in range(21)}, 401),
+    ],
+)
+def test_a_form_that_no_page_sends_is_refused_and_changes_nothing(
+    place: str, sent: dict[str, str], status: int, client: Any
+) -> None:
+    decided(client, rows(1, 1))
+    client.cookies.set("evenhand_token", client.tokens[Role.REVIEWER])
+    answer = client.post(place, data=sent, follow_redirects=False)
+    assert answer.status_code == status
+    assert answer.headers["content-type"].startswith("text/html")
+    assert get(client, "/state").json()["n_reviews"] == {}
+
+
 def test_many_reviews_at_once_are_each_taken_whole_or_not_at_all(client: Any) -> None:
     refused = [one["id"] for one in decided(client, rows(400, 6)) if one["rejected"]][:5]
     one_by_one = (decided(client, [row])[0] for row in rows(400, 7))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -106,6 +107,7 @@ def serve(given: ServeOptions) -> None:
     from evenhand.serve.desk import Desk
     from evenhand.serve.server import run
 
+    _require_address(given.host, given.port)
     model = load(given.model, trusted=given.trust or ())
     option = _option(model, given)
     known = Training.read(given.model)
@@ -191,6 +193,23 @@ def _grouping(known: Training | None, given: ServeOptions) -> Grouping | None:
     """Return what makes groups of the columns of training, where these are the ones."""
     same = known is not None and _sensitive(known, given) == known.sensitive
     return known.grouping if known is not None and same else None
+
+
+def _require_address(host: str, port: int) -> None:
+    """Refuse an address that is taken or no address, before a model is read or a store is made."""
+    try:
+        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in known:
+            if family == socket.AF_INET6 and not socket.has_dualstack_ipv6():
+                continue
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+                probe.bind(address)
+    except OSError as error:
+        raise ValueError(
+            f"Nothing can listen on {host}, port {port}: {error.strerror}. Choose another --port, "
+            f"or another --host."
+        ) from None
 
 
 def _require() -> None:

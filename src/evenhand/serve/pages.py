@@ -105,9 +105,12 @@ async def _reviewer(request: Request) -> Caller | None:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """Return the fields of a small form, the last of each name."""
+    """Return the fields of a small form, the last of each name; none of what is no such form."""
     body = (await request.body())[:_MOST_BYTES]
-    found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    try:
+        found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        return {}
     return {name: values[-1] for name, values in found.items()}
 
 
@@ -137,7 +140,7 @@ def _queue(desk: Desk, caller: Caller, after: int, withheld: bool) -> Response:
 def _case(
     desk: Desk, caller: Caller, id_: int, *, problem: str = "", status: int = 200
 ) -> Response:
-    found = desk.store.decision(id_) if 0 <= id_ < 2**63 else None
+    found = desk.store.decision(id_) if 0 <= id_ <= bodies.LARGEST_ID else None
     if found is None or found.request is None:
         words = f"There is no decision {id_} that people can review."
         return _page("missing.html", caller=caller, words=words, status=404)
@@ -198,9 +201,10 @@ def _least(kept: KeptMargin) -> float:
 
 async def _decide(desk: Desk, caller: Caller, id_: int, form: dict[str, str]) -> Response:
     """Take the decision of a form; then the next case, or the same with what is wrong."""
-    code = form.get("code", "")
-    known = code.isdigit() and int(code) < len(desk.labels)
-    label = desk.labels[int(code)] if known and form.get("action") == "overrule" else None
+    if not 0 <= id_ <= bodies.LARGEST_ID:
+        return await run_in_threadpool(_case, desk, caller, id_)
+    codes = {str(code): label for code, label in enumerate(desk.labels)}
+    label = codes.get(form.get("code", "")) if form.get("action") == "overrule" else None
     reason = form.get("reason", "")
     try:
         body = bodies.ReviewBody.model_validate(
