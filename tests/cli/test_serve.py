@@ -53,6 +53,7 @@ def test_a_server_answers_and_ends_cleanly(model: Path, run: Run, shell: Run) ->
         server.terminate()
         _, err = server.communicate(timeout=60)
     assert server.returncode in (0, -15)
+    assert not Path("decisions.db-wal").exists()  # the file alone is all of it
     assert "Traceback" not in err
     assert "POST /decide 200" in err
     said = re.sub(r"\d+\.\d ms", "", err)  # a duration may look like an age

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -251,7 +252,8 @@ def add(
     from evenhand.serve.tokens import checked_name, checked_role
 
     known, who = checked_role(role), checked_name(name)
-    token = _opened(store).add_token(who, known)
+    with closing(_opened(store)) as kept:
+        token = kept.add_token(who, known)
     note(f"the token of {name}, a {known}; it cannot be shown again:")
     if json:
         emit({"name": name, "role": str(known), "token": token})
@@ -262,7 +264,8 @@ def add(
 @tokens.command("list")
 def list_(store: Store = STORE, json: Json = False) -> None:
     """List who may use a server, and as what."""
-    found = [(who.name, str(who.role)) for who in _opened(store).callers().values()]
+    with closing(_opened(store)) as kept:
+        found = [(who.name, str(who.role)) for who in kept.callers().values()]
     if json:
         emit({"tokens": [{"name": name, "role": role} for name, role in found]})
     else:
@@ -272,7 +275,8 @@ def list_(store: Store = STORE, json: Json = False) -> None:
 @tokens.command()
 def revoke(name: Name, store: Store = STORE, json: Json = False) -> None:
     """Take a token out of use; servers that run refuse it within seconds."""
-    _opened(store).revoke_token(name)
+    with closing(_opened(store)) as kept:
+        kept.revoke_token(name)
     note(f"the token of {name} is revoked")
     if json:
         emit({"revoked": name})

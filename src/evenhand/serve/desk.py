@@ -188,9 +188,10 @@ class Desk:
         return effects(option, request)
 
     def close(self) -> None:
-        """Answer what has come, and stop."""
+        """Answer what has come, stop, and let go of the store: SQLite's log is then in its file."""
         self._jobs.put(None)
         self._thread.join(timeout=30)
+        self.store.close()
 
     def _work(self) -> None:
         while (jobs := _batch(self._jobs)) is not None:
