@@ -157,3 +157,6 @@ def test_tokens_are_made_listed_and_revoked(town: Path, run: Run, refuse: Run) -
     run("tokens", "revoke", "anna")
     assert "no token of the name 'anna'" in refuse("tokens", "revoke", "anna")
     assert token.encode() not in Path("decisions.db").read_bytes()
+    for words in (("list",), ("revoke", "ben")):
+        assert "There is no store typo.db" in refuse("tokens", *words, "--store", "typo.db")
+    assert not Path("typo.db").exists()

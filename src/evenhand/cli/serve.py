@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -223,9 +224,12 @@ def _require() -> None:
             raise MissingExtra.of("evenhand serve", name, "serve")
 
 
-def _opened(where: str) -> DecisionStore:
+def _opened(where: str, *, new: bool = True) -> DecisionStore:
+    """Open a store; one that must be there is not made where a name is mistyped."""
     from evenhand.serve.store import DecisionStore
 
+    if not new and "://" not in where and not Path(where).exists():
+        raise ValueError(f"There is no store {where}. Name that of the server with --store.")
     return DecisionStore(where)
 
 
@@ -264,7 +268,7 @@ def add(
 @tokens.command("list")
 def list_(store: Store = STORE, json: Json = False) -> None:
     """List who may use a server, and as what."""
-    with closing(_opened(store)) as kept:
+    with closing(_opened(store, new=False)) as kept:
         found = [(who.name, str(who.role)) for who in kept.callers().values()]
     if json:
         emit({"tokens": [{"name": name, "role": role} for name, role in found]})
@@ -275,7 +279,7 @@ def list_(store: Store = STORE, json: Json = False) -> None:
 @tokens.command()
 def revoke(name: Name, store: Store = STORE, json: Json = False) -> None:
     """Take a token out of use; servers that run refuse it within seconds."""
-    with closing(_opened(store)) as kept:
+    with closing(_opened(store, new=False)) as kept:
         kept.revoke_token(name)
     note(f"the token of {name} is revoked")
     if json:
