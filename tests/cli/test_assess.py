@@ -48,6 +48,16 @@ def test_a_place_that_is_taken_is_refused(decisions: str, refuse: Callable[..., 
     assert "'predicted'" in refuse(*words, "--prediction", "predicted")
 
 
+@pytest.mark.parametrize("column", ["sex", "prediction"])
+def test_a_column_of_one_value_is_refused_and_the_value_is_not_quoted(
+    decisions: str, refuse: Callable[..., str], column: str
+) -> None:
+    pd.read_csv(decisions).assign(**{column: "Zoe"}).to_csv(decisions, index=False)
+    said = refuse("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
+    assert "one group only" in said or "two at least" in said
+    assert "Zoe" not in said
+
+
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_charged(
     decisions: str, refuse: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

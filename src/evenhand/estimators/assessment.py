@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._folder import write_folder
 from evenhand.estimators.group_shares import pure_claim, release_table
 from evenhand.fairness.groups import encode_groups
@@ -192,7 +192,8 @@ def assess(
     for name, column in columns.items():
         if len(column.names) < 2:
             raise ValueError(
-                f"{name} has one group only, {column.names[0]!r}: there is nothing to compare."
+                f"{name} has one group only, {_values.quoted(column.names[0])}: there is nothing "
+                f"to compare."
             )
     k = len(names)
     z = np.zeros(len(decided), dtype=np.int64)
@@ -272,8 +273,9 @@ def _names(name: str, given: Sequence[Any] | None, labels: Sequence[Any]) -> tup
     strange = [label for label in there if label not in names]
     if strange or len(names) < 2:
         raise ValueError(
-            f"{name} must be all classes, two at least, got {', '.join(names)}"
-            + (f", and the rows have {', '.join(strange)} too" if strange else "")
+            f"{name} must be all classes, two at least, got "
+            + (_values.listed(names) if given is None else ", ".join(names))
+            + (f", and the rows have {_values.listed(strange)} too" if strange else "")
             + "."
         )
     return names
