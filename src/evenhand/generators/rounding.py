@@ -1,4 +1,4 @@
-"""Whole numbers near shares, whose remainders are placed at random."""
+"""Whole numbers near shares: remainders are placed at random, or the largest are rounded up."""
 
 from __future__ import annotations
 
@@ -59,3 +59,18 @@ class Rounding:
             strata = self.rng.permutation(self.n_lines) + self.rng.random()
             places.extend((strata / self.n_lines).tolist())
         return places.pop()
+
+
+def largest_remainder(total: int, shares: FloatArray) -> IntArray:
+    """Return whole numbers that sum to ``total``, as near to ``shares`` as can be.
+
+    Examples
+    --------
+    >>> largest_remainder(10, np.array([1.0, 1.0, 1.0]))
+    array([4, 3, 3])
+    """
+    exact = total * shares / shares.sum()
+    whole: IntArray = np.floor(exact).astype(np.int64)
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[: total - int(whole.sum())]] += 1
+    return whole

@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand import _checks, _values
 from evenhand.generators.aggregators import TableCounts
-from evenhand.generators.budget_plan import BudgetPlan, largest_remainder, snr_of_counts
+from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts
 from evenhand.generators.feature_means import chunks
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
 from evenhand.generators.images.gaussian import low_frequencies
@@ -20,6 +20,7 @@ from evenhand.generators.images.public_generator import Drawn, PublicGenerator, 
 from evenhand.generators.images.synthesizer import COUNTS, ImageSynthesizer
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
+from evenhand.generators.rounding import largest_remainder
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.typing import Array, FloatArray, IntArray
 
