@@ -12,6 +12,7 @@ pa: Any = OnUse("pyarrow", *_WORDS)
 pc: Any = OnUse("pyarrow.compute", *_WORDS)
 ds: Any = OnUse("pyarrow.dataset", *_WORDS)
 fs: Any = OnUse("pyarrow.fs", *_WORDS)
+pq: Any = OnUse("pyarrow.parquet", *_WORDS)
 
 
 def require_arrow() -> None:

@@ -2,6 +2,8 @@ import gzip
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from evenhand.datasets import read_table
@@ -42,6 +44,31 @@ def test_parquet_is_read_as_stored(tmp_path: Path) -> None:
     frame = pd.DataFrame({"age": [1, 2], "city": ["a", "b"]})
     frame.to_parquet(tmp_path / "t.parquet")
     pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet"), frame)
+
+
+def test_whole_numbers_with_gaps_stay_whole(tmp_path: Path) -> None:
+    cells = [
+        ("7", "3.0", "2.5", "9007199254740993", "18446744073709551615", "1e300", "x"),
+        ("",) * 7,
+    ]
+    text = "\n".join(map(",".join, [tuple("abcdefg"), *cells, ("1",) * 7])) + "\n"
+    frame = read_table(written(tmp_path, text))
+    assert frame.dtypes.astype(str).tolist() == [
+        *("Int64", "Int64", "float64", "Int64", "UInt64", "float64", "str")
+    ]
+    assert frame.loc[0].tolist() == [7, 3, 2.5, 2**53 + 1, 2**64 - 1, 1e300, "x"]
+    assert frame.loc[1].isna().all()
+
+
+def test_a_parquet_column_is_what_it_is_stored_as_whether_or_not_values_miss(
+    tmp_path: Path,
+) -> None:
+    stored = pa.table({"n": pa.array([1, None], "int8"), "b": [None, True], "x": [0.5, None]})
+    pq.write_table(stored, tmp_path / "t.parquet")
+    frame = read_table(tmp_path / "t.parquet")
+    assert frame.dtypes.astype(str).tolist() == ["Int8", "boolean", "float64"]
+    assert frame["n"].tolist() == [1, pd.NA]
+    assert frame["b"].tolist() == [pd.NA, True]
 
 
 def test_text_among_numbers_leaves_the_column_as_written(tmp_path: Path) -> None:

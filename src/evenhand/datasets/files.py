@@ -16,7 +16,8 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._arrow import pa, require_arrow
+from evenhand._arrow import pa, pq, require_arrow
+from evenhand._frames import as_pandas
 from evenhand.datasets.columns import refuse_repeated
 from evenhand.datasets.csv_cells import as_written
 
@@ -71,11 +72,13 @@ def read_table(
     Returns
     -------
     DataFrame
-        Of CSV: a column is numbers if every value in it is one, and text otherwise. A column where
+        Of CSV: a column is numbers if every value in it is one, and text otherwise. Whole numbers
+        some of which are missing are Int64, also where they are written as 3.0. A column where
         some number has a leading zero ("007") stays text: it is a code. Missing are an empty
         field, NA, N/A, NaN, nan and ?. An apostrophe before = + - @ is taken away, which was put
-        there so that no spreadsheet runs the cell. Of Parquet: as stored. What a column means is
-        decided later, by a ``Schema`` of public rows.
+        there so that no spreadsheet runs the cell. Of Parquet: as stored; whole numbers and truth
+        values some of which are missing are Int64, ... and boolean. What a column means is decided
+        later, by a ``Schema`` of public rows.
 
     Raises
     ------
@@ -116,9 +119,21 @@ def read_table(
 def _parquet(content: bytes, path: Path) -> pd.DataFrame:
     require_arrow()
     try:
-        return pd.read_parquet(io.BytesIO(content), engine="pyarrow")
+        frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
+        stored = pq.read_table(io.BytesIO(content))
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is not a Parquet file: {first_line(error)}.") from None
+    # Of plain whole numbers and truth values pandas makes floats and objects where some miss.
+    gaps = [
+        name
+        for name in stored.column_names
+        if name in frame and stored[name].null_count and _is_plain(stored[name].type)
+    ]
+    return frame.assign(**as_pandas(stored.select(gaps))) if gaps else frame
+
+
+def _is_plain(stored: Any) -> bool:
+    return bool(pa.types.is_integer(stored) or pa.types.is_boolean(stored))
 
 
 def _check_how(separator: str | None, encoding: str | None) -> None:
@@ -225,12 +240,21 @@ def numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
     column = column.str.strip()
     if column.str.startswith("'").any():
         column = column.map(as_written, na_action="ignore").str.strip()
-    if not column.notna().any() or column.str.match(r"[+-]?0\d").any():
+    known = column.dropna()
+    if not len(known) or known.str.match(r"[+-]?0\d").any():
         return column
     try:
-        return pd.to_numeric(column)
+        numbers = pd.to_numeric(known)
     except ValueError:
         return column
+    if len(known) == len(column):
+        return numbers
+    if numbers.dtype.kind in "iu":
+        # Not by way of floats: beyond 2 ** 53 these would be other numbers.
+        numbers = numbers.astype("UInt64" if numbers.dtype.kind == "u" else "Int64")
+    elif numbers.dtype.kind == "f" and (numbers.abs() < 2**53).all() and (numbers % 1 == 0).all():
+        numbers = numbers.astype("Int64")  # pandas writes 3 as 3.0 where others are missing
+    return numbers.reindex(column.index)
 
 
 def first_line(error: Exception) -> str:

@@ -358,7 +358,7 @@ missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
         """Return the rows of a file as the schema has them: dates as dates, codes as text.
 
         A file has no dtypes: text in ISO 8601 becomes a date, and numbers become text where they
-        are postcodes, or ids with gaps.
+        are postcodes, or ids that are not whole.
 
         Raises
         ------
@@ -371,7 +371,7 @@ missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
         read: dict[str, Any] = {}
         together(partial(_parse, column, read) for column in dates if not column.is_date)
         for column in (held[c.name] for c in (*self.shortened, *self.made) if c.name in held):
-            # Whole numbers that a file has no gap in may stay so, if all of them is made anew.
+            # Whole numbers may stay so, if all of them is made anew.
             is_whole = str(column.dtype).lower().startswith(("int", "uint"))
             if column.is_number and not (is_whole and column.name in made):
                 texts = np.array([*column.texts, None], dtype=object)
