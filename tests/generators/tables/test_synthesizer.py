@@ -7,12 +7,13 @@ import warnings
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from evenhand.datasets import Schema
-from evenhand.generators import MarginalSynthesizer, MeanEmbeddingSynthesizer
+from evenhand.generators import MarginalSynthesizer, MeanEmbeddingSynthesizer, evaluate, load
 from evenhand.generators.tables.codec import BYTES_PER_CELL
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Guarantee, SeededNoise
@@ -212,3 +213,21 @@ def test_more_rows_than_there_is_memory_for_are_refused_and_a_table_of_them_fits
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < rows.size * BYTES_PER_CELL  # the estimate is an upper one
+
+
+def test_columns_that_are_called_by_numbers_come_back_by_the_same_names(tmp_path: Path) -> None:
+    frame = table().rename(columns={"rich": 0, "hours": 1, "sex": 2})
+    frame = frame.assign(person=np.arange(len(frame))).rename(columns={"person": 9})
+    made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
+        frame, label=0, sensitive=2, unit=9, budget=BUDGET
+    )
+    made.save(tmp_path / "made")
+    for generator in (made, load(tmp_path / "made")):
+        rows = generator.sample(40, conditions={1: (20, 40), 2: "F"}, random_state=0)
+        assert list(rows.columns) == [name for name in frame.columns if name != 9]
+        assert rows[1].between(20, 40).all()
+        again = generator.sample(conditions=rows[[0, 2]], random_state=0)
+        assert again[0].tolist() == rows[0].tolist()
+    rows = made.sample(400, random_state=0)
+    found = evaluate(made, rows, frame[-400:], models=("logistic regression",))
+    assert found.label == "0"

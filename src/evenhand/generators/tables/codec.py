@@ -180,6 +180,8 @@ class TableCodec:
         are the features.
     made : tuple of MadeColumn
         Columns that are not learnt, in the table's order.
+    numbered : tuple of str
+        Those whose names are whole numbers in the user's table.
 
     Privacy
     -------
@@ -190,6 +192,7 @@ class TableCodec:
     columns: tuple[ColumnCode, ...]
     given: tuple[str, ...]
     made: tuple[MadeColumn, ...] = ()
+    numbered: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, table: TypedTable, given: Sequence[str]) -> TableCodec:
@@ -296,24 +299,31 @@ class TableCodec:
         return frame if index is None else frame.set_index(index)
 
     def complete(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows with the columns that are made anew, each where the table had it."""
+        """Return the rows with the columns that are made anew, and all names as the table had them.
+
+        Each stands where it stood there.
+        """
         _checks.together(partial(column.require, len(rows)) for column in self.made)
         for column in self.made:
             rows.insert(column.at, column.name, column.values(rows.index))
-        return rows
+        whole = {name: int(name) for name in self.numbered}
+        return rows.rename(columns=whole) if whole else rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         columns = [column.to_dict() for column in self.columns]
         made = [column.to_dict() for column in self.made]
-        return {"columns": columns, "given": list(self.given), "made": made}
+        names = {"given": list(self.given), "numbered": list(self.numbered)}
+        return {"columns": columns, "made": made} | names
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TableCodec:
         """Read what ``to_dict`` wrote."""
         columns = tuple(ColumnCode.from_dict(c) for c in values["columns"])
         made = tuple(MadeColumn.from_dict(c) for c in values.get("made", ()))  # none before
-        return cls(columns=columns, given=tuple(map(str, values["given"])), made=made)
+        given, numbered = values["given"], values.get("numbered", ())
+        given, numbered = (tuple(map(str, names)) for names in (given, numbered))
+        return cls(columns=columns, given=given, made=made, numbered=numbered)
 
 
 def _whole(text: str) -> int:

@@ -94,6 +94,8 @@ class PrivateTable(Payload):
         What was done with missing groups.
     elsewhere : tuple of str
         Conditions whose categories another release of the same fit names; see ``encode``.
+    numbered : tuple of str
+        Columns whose names are whole numbers in the user's table.
     """
 
     records: Records
@@ -104,6 +106,7 @@ class PrivateTable(Payload):
     keep_rare: bool = False
     notes: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    numbered: tuple[str, ...] = ()
     wanted: tuple[str, ...] = field(init=False)
     _columns: UndeclaredColumns | None = None
 
@@ -189,7 +192,7 @@ class PrivateTable(Payload):
             codec = with_values(codec, values)
             codec = told_apart(codec, data, plan, list(values), most=self.n_bins)
         return Encoding(
-            codec=replace(codec, made=self.made),
+            codec=replace(codec, made=self.made, numbered=self.numbered),
             data=data.joined(codec),
             notes=(
                 *found.notes,

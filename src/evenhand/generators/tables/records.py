@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from numbers import Integral
 from typing import Final, Protocol, Self, TypeVar
 
 import pandas as pd
@@ -215,10 +216,12 @@ def _require_whole(table: TypedTable, what: str, name: str) -> None:
 
 def as_roles(label: str, sensitive: str | Sequence[str], unit: str | None) -> Roles:
     """Take one sensitive column or several."""
-    named = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    named = (sensitive,) if isinstance(sensitive, str | Integral) else tuple(sensitive)
     if not named:
         raise ValueError("sensitive names no column. Name at least one, e.g. sensitive='sex'.")
-    return Roles(label=label, sensitive=named, unit=unit)
+    # A frame may call its columns 0, 1, 2: to us all names are text.
+    whose = None if unit is None else str(unit)
+    return Roles(label=str(label), sensitive=tuple(map(str, named)), unit=whose)
 
 
 _TABLE: Final = "private table"

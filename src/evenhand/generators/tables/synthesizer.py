@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -156,6 +157,7 @@ class TableSynthesizer(Synthesizer):
         Nothing is released. With ``keep_rare`` text columns pass of which no category can be named.
         """
         roles = as_roles(label, sensitive, unit)
+        unit = roles.unit
         self._open(None if unit is None else "a unit column")
         if isinstance(frame, ParquetRows):
             self._refuse_stream(unit, reference)
@@ -170,6 +172,8 @@ class TableSynthesizer(Synthesizer):
             )
         filled: tuple[str, ...] = ()
         made: tuple[MadeColumn, ...] = ()
+        own = frame.columns if isinstance(frame, pd.DataFrame) else ()
+        away = {str(name) for name in own if not isinstance(name, Integral)} | {unit}
         if schema is not None and (schema.made or schema.shortened):
             given = TypedTable.of(frame, "private table")
             made = made_columns(given, schema, roles.conditions, unit)
@@ -193,6 +197,7 @@ class TableSynthesizer(Synthesizer):
             keep_rare=keep_rare,
             n_bins=self.n_bins,
             notes=filled,
+            numbered=tuple(str(name) for name in own if str(name) not in away),
         )
 
     def _refuse_stream(self, unit: str | None, reference: pd.DataFrame | None) -> None:
@@ -332,7 +337,7 @@ class TableSynthesizer(Synthesizer):
         rng = as_generator(random_state)
         how = {"shares": None, **how}
         if not isinstance(conditions, pd.DataFrame):
-            asked = dict(conditions or {})
+            asked = {str(name): value for name, value in (conditions or {}).items()}
             wanted = Wanted.of(self.codec_, asked, constraints)
             roles = {name: asked[name] for name in asked if name in self.conditions_.names}
             how["rounding"] = Rounding(rng=rng)
@@ -340,7 +345,7 @@ class TableSynthesizer(Synthesizer):
         require_lines(n, conditions)
         # Over all lines together, as each may be the only one of its values.
         how["rounding"] = Rounding(rng=rng, n_lines=len(conditions.drop_duplicates()))
-        table = conditions.reset_index(drop=True)
+        table = conditions.reset_index(drop=True).rename(columns=str)
         given = [name for name in table if name in self.conditions_.names]
         others = [name for name in table if name not in given]
         # Lines that ask the same of the features are drawn together.
@@ -351,7 +356,7 @@ class TableSynthesizer(Synthesizer):
         )
         parts, places = [], [np.flatnonzero(alike == k) for k in range(alike.max() + 1)]
         for lines in places:
-            values = {str(name): table[name].iloc[lines[0]] for name in others}
+            values = {name: table[name].iloc[lines[0]] for name in others}
             wanted = Wanted.of(self.codec_, values, constraints)
             n, left = (None, table.loc[lines, given]) if given else (len(lines), None)
             parts.append(self._sample(wanted, rng, n=n, conditions=left, **how))
