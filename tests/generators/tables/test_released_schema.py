@@ -303,6 +303,33 @@ def test_a_range_of_whole_numbers_that_was_guessed_holds_one() -> None:
     assert fractions > 0
 
 
+DAYS_OF_1850 = np.datetime64("1850-01-01") + np.arange(4000).astype("m8[D]")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (DAYS_OF_1850, "1900-01-01 to 2100-01-01"),
+        (DAYS_OF_1850.astype("M8[s]") + np.timedelta64(400 * 365, "D"), "1900-01-01 to 2100-01-01"),
+        (2**55 + np.arange(4000), r"-2\^50 to 2\^50"),
+        (-(2.0**60) - np.arange(4000), r"-2\^50 to 2\^50"),
+        # Only what was released speaks: within the last cell nothing can be told from beyond it.
+        (2**50 - 1 - np.arange(4000), r"-2\^50 to 2\^50"),
+        (2**48 + np.arange(4000), None),
+        (DAYS_OF_1850 + np.timedelta64(100 * 365, "D"), None),
+    ],
+)
+def test_a_range_that_ends_where_the_grid_does_is_said(values: Any, words: str | None) -> None:
+    frame = table().assign(x=values)
+    how: dict[str, Any] = {"schema": SCHEMA, "keep": ["x"]}
+    if words is None:
+        assert not fitted(frame, **how).warnings_
+        return
+    with pytest.warns(UserWarning, match=f"range of 'x' ends where .*{words}.*Declare the bounds"):
+        made = fitted(frame, **how)
+    assert len(made.warnings_) == 1
+
+
 def test_every_range_that_was_bought_is_in_the_notes() -> None:
     made = fitted(table())
     numeric = [c.schema for c in made.codec_.columns if c.schema.bounds is not None]

@@ -228,9 +228,8 @@ class UndeclaredColumns:
             if name in self.texts:
                 columns[name] = self._categories(name, noisy, least)
             else:
-                columns[name], sure = self._range(name, noisy, released.sigma)
-                if not sure:
-                    warnings.append(f"no range of {name!r} stands out of the noise: it is a guess")
+                columns[name], doubtful = self._range(name, noisy, released.sigma)
+                warnings += doubtful
             if name in self._conditions and not table[name].is_bool:
                 # Of booleans nothing is left out: the dtype names both, also where one is not seen,
                 # and how many are seen is private.
@@ -254,10 +253,14 @@ class UndeclaredColumns:
             schema=schema, notes=notes, warnings=tuple(warnings), doubts=tuple(doubts)
         )
 
-    def _range(self, name: str, noisy: FloatArray, sigma: float) -> tuple[ColumnSchema, bool]:
-        """Return bounds of numbers or dates, and whether they stand out of the noise."""
-        column, unit = self.records.table[name], None
+    def _range(self, name: str, noisy: FloatArray, sigma: float) -> tuple[ColumnSchema, list[str]]:
+        """Return bounds of numbers or dates, and what is doubtful about them as released."""
+        column, unit, doubtful = self.records.table[name], None, []
         low, high, sure = _bounds(noisy, sigma, _edges(column))
+        if not sure:
+            doubtful = [f"no range of {name!r} stands out of the noise: it is a guess"]
+        elif {low, high} & {*_edges(column)[[0, -1]].tolist()}:
+            doubtful = [_at_the_end(column)]
         if column.is_date:
             known = self.known.get(name)
             unit = (known and known.date_unit) or "second"  # as declared; the dtype says no more
@@ -272,7 +275,7 @@ class UndeclaredColumns:
         missing = holds_missing(str(column.dtype))
         return ColumnSchema(
             name=name, kind="numeric", bounds=(low, high), missing=missing, date_unit=unit
-        ), sure
+        ), doubtful
 
     def _categories(self, name: str, noisy: FloatArray, least: float) -> ColumnSchema:
         named = [t for t, n in zip(self.texts[name], noisy, strict=True) if n >= least]
@@ -306,6 +309,16 @@ def _domain(column: ColumnSchema) -> str:
     named = [c for c in column.categories if c != OTHER]
     rest = f" and {OTHER!r}" if OTHER in column.categories else ""
     return f"{column.name!r} with {len(named)} categories{rest}"
+
+
+def _at_the_end(column: Column) -> str:
+    """Say that a range which was released may be cut off: a function of its ends alone."""
+    grid = f"{_YEARS[0]} to {_YEARS[-1]}" if column.is_date else "-2^50 to 2^50"
+    return (
+        f"the range of {column.name!r} ends where the public grid does that ranges are released "
+        f"on, {grid}: values beyond, if there are any, were moved to its end. Declare the bounds "
+        f"of {column.name!r} in a schema if there may be"
+    )
 
 
 def _left_out(name: str, least: float, left: float, spread: float) -> str:
