@@ -276,6 +276,24 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     assert sorted(town.iterdir()) == before
 
 
+def test_test_rows_that_cannot_be_measured_are_refused_before_anything_is_spent(
+    town: Path, refuse: Callable[..., str]
+) -> None:
+    frame = pd.read_csv("test.csv").astype({"hours": object})
+    frame.loc[3, "hours"] = "many"
+    frame.loc[5, "loan"] = frame.loc[7, "sex"] = None
+    frame.to_csv("test.csv", index=False)
+    said = refuse(*ASKED, "--test", "test.csv")
+    assert "test.csv: the label or group 'loan' is missing in row 6" in said
+    assert "test.csv: the label or group 'sex' is missing in row 8" in said
+    assert "Column 'hours' of the test.csv must hold numbers, got the text (not shown)" in said
+    frame.assign(hours="inf", loan="granted", sex="F").to_csv("test.csv", index=False)
+    assert "'hours' of the test.csv holds an infinite number" in refuse(
+        *ASKED, "--test", "test.csv"
+    )
+    assert not list(town.glob("made*"))
+
+
 def test_a_generator_that_is_paid_for_is_kept_whatever_fails_after_its_fit(
     town: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,8 @@ class Tables(SyntheticData):
                 raise ValueError(f"--where names {name!r} twice. Give it once.")
         if given.test is not None:
             self.test = self._parsed(read_rows(given.test, columns=learnt), given.test)
+            conditions = (given.label, *given.sensitive)  # before anything is spent
+            require_like(self.test, given.test, self.private, self.schema, conditions)
         if given.curators_report is not None:
             from evenhand.generators.tables.membership import require_rows
 
@@ -326,6 +328,24 @@ def read_rows(
         return table.frame.drop(columns=list(drop))
     table.require(sorted(columns), "which the private table names")
     return table.frame[[column for column in table if column in columns]]
+
+
+def require_like(
+    test: pd.DataFrame,
+    path: Path,
+    private: pd.DataFrame | ParquetRows,
+    schema: Schema | None,
+    conditions: Sequence[str],
+) -> None:
+    """Refuse test rows on which what is learnt of a private table could not be measured."""
+    from evenhand.datasets.columns import TypedTable
+    from evenhand.datasets.parquet import ParquetRows
+    from evenhand.generators.tables.evaluation import columns_like, require_measurable
+
+    if isinstance(private, ParquetRows):
+        private = private.as_stored(private.sample(private.columns))
+    columns = columns_like(TypedTable.of(private), schema)
+    require_measurable(TypedTable(test, path), columns, conditions)
 
 
 class Pictures(SyntheticData):

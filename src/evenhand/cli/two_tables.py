@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.output import require_table_name, write_table
 from evenhand.cli.synthesize_options import SynthesizeOptions
-from evenhand.cli.synthetic_data import Tables, read_rows
+from evenhand.cli.synthetic_data import Tables, read_rows, require_like
 from evenhand.cli.tables import read
 from evenhand.generators.registry import GENERATORS
 
@@ -109,7 +109,10 @@ class TwoTables(Tables):
             persons = self._test_rows(asked.test, self.private, self.schema)
             theirs = self._test_rows(asked.test_visits, self.visits, self.visits_schema)
             # What does not fit shows before anything is spent.
-            link(persons, theirs, as_roles(asked.label, asked.sensitive, asked.key), asked.most)
+            roles = as_roles(asked.label, asked.sensitive, asked.key)
+            link(persons, theirs, roles, asked.most)
+            require_like(persons, asked.test, self.private, self.schema, roles.conditions)
+            require_like(theirs, asked.test_visits, self.visits, self.visits_schema, ())
             self.test = persons, theirs
         self.given = replace(self.given, test=asked.test)
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
+from evenhand import _values
+from evenhand._checks import together
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.columns import Column, TypedTable
+from evenhand.datasets.schema import ColumnSchema
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.evaluation import Evaluation
@@ -94,9 +99,10 @@ def evaluate_rows(
     plain = generator.sample_learnt(len(test), random_state=random_state)
     names = list(plain.columns)
     plain = schema.as_measured(plain)
-    synthetic = _measured(synthetic, names, schema, "table of synthetic rows")
-    test = _measured(test, names, schema, "table of test rows")
-    train = None if train is None else _measured(train, names, schema, "table of train rows")
+    measured = partial(_measured, names=names, schema=schema, conditions=(label, *sensitive))
+    synthetic = measured(synthetic, where="table of synthetic rows")
+    test = measured(test, where="table of test rows")
+    train = None if train is None else measured(train, where="table of train rows")
     return TableEvaluation(
         label=label,
         sensitive=tuple(sensitive),
@@ -121,11 +127,57 @@ def evaluate_rows(
     )
 
 
-def _measured(rows: pd.DataFrame, names: Sequence[str], schema: Schema, where: str) -> pd.DataFrame:
+def _measured(
+    rows: pd.DataFrame,
+    *,
+    names: Sequence[str],
+    schema: Schema,
+    conditions: Sequence[str],
+    where: str,
+) -> pd.DataFrame:
     """Return the columns that were learnt, as they are measured, or name those that are absent."""
     table = TypedTable.of(rows, where)
     table.require(names, "which the generator has learnt")
+    require_measurable(table, [c for c in schema.columns if c.name in names], conditions)
     return schema.as_measured(table.frame[list(names)])
+
+
+def columns_like(private: TypedTable, schema: Schema | None) -> tuple[ColumnSchema, ...]:
+    """Return what rows to measure on must hold where private ones hold numbers or dates."""
+    known = {} if schema is None else {column.name: column for column in schema.columns}
+    return tuple(
+        known.get(c.name)
+        or ColumnSchema(name=c.name, kind="numeric", date_unit="second" if c.is_date else None)
+        for c in private.columns
+        if c.name in known or c.is_number or c.is_date
+    )
+
+
+def require_measurable(
+    rows: TypedTable, columns: Iterable[ColumnSchema], conditions: Sequence[str]
+) -> None:
+    """Raise ValueError for rows on which models cannot be measured, with all their columns at once.
+
+    Label and groups (``conditions``) must be there, numbers be numbers, and finite.
+    """
+    numeric = [c for c in columns if c.kind == "numeric" and c.name in rows]
+    checks: list[Callable[[], object]] = [
+        *(
+            partial(rows[name].refuse_missing, "label or group", "Leave these rows out.")
+            for name in conditions
+        ),
+        *(partial(_require_finite, c, rows[c.name]) for c in numeric if c.name not in conditions),
+    ]
+    together(checks)
+
+
+def _require_finite(declared: ColumnSchema, column: Column) -> None:
+    endless = np.flatnonzero(np.isinf(declared.numbers(column)))
+    if endless.size:
+        raise ValueError(
+            f"Column {column.name!r} of the {column.where} holds an infinite number in "
+            f"{_values.rows(endless)}. Make it missing, or finite."
+        )
 
 
 def _groups(generator: TableSynthesizer) -> tuple[str, ...]:
