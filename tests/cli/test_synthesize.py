@@ -248,6 +248,10 @@ BAD = {
     ),
     "a condition on no column": (["--where", "jbo=nurse", "--save", "kept"], "Did you mean 'job'"),
     "an unknown balance": (["--balance", "labels"], "Did you mean 'label'"),
+    "a balance that would be passed over": (
+        ["--balance", "label", "--fairness", "equalized-odds"],
+        "--balance 'label' would say nothing. Leave one of the two out",
+    ),
     "no rows": (["--rows", "0"], "--rows must be at least 1"),
     "an epsilon of zero": (["--epsilon", "0"], "epsilon must be finite and > 0"),
     "an epsilon that affords noise only": (["--epsilon", "0.001"], "stands out of the noise"),

@@ -117,13 +117,14 @@ class SynthesizeOptions(ReadsPrivate):
         ),
     ] = False
     balance: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="label,sensitive",
-            help="What is spread evenly over the rows: label, sensitive, both, or none.",
+            help="What is spread evenly over the rows: label, sensitive, both, or none. Both, "
+            "where it is not given; with --fairness groups are.",
             rich_help_panel=_ROWS,
         ),
-    ] = "label,sensitive"
+    ] = None
     fairness: Annotated[
         str,
         choice(
@@ -228,7 +229,13 @@ class SynthesizeOptions(ReadsPrivate):
     @property
     def balanced(self) -> tuple[str, ...]:
         """What is spread evenly."""
-        words = tuple(word.strip() for word in self.balance.split(",") if word.strip())
+        if self.balance is not None and self.fairness != "none":
+            raise ValueError(
+                f"--fairness spreads groups evenly and says the labels' shares within each, so "
+                f"that --balance {self.balance!r} would say nothing. Leave one of the two out."
+            )
+        given = "label,sensitive" if self.balance is None else self.balance
+        words = tuple(word.strip() for word in given.split(",") if word.strip())
         if words == ("none",):
             return ()
         for word in words:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -172,7 +172,7 @@ class TableSynthesizer(Synthesizer):
             )
         filled: tuple[str, ...] = ()
         made: tuple[MadeColumn, ...] = ()
-        own = frame.columns if isinstance(frame, pd.DataFrame) else ()
+        own: Iterable[object] = frame.columns if isinstance(frame, pd.DataFrame) else ()
         away = {str(name) for name in own if not isinstance(name, Integral)} | {unit}
         if schema is not None and (schema.made or schema.shortened):
             given = TypedTable.of(frame, "private table")
@@ -356,7 +356,7 @@ class TableSynthesizer(Synthesizer):
         )
         parts, places = [], [np.flatnonzero(alike == k) for k in range(alike.max() + 1)]
         for lines in places:
-            values = {name: table[name].iloc[lines[0]] for name in others}
+            values = {str(name): table[name].iloc[lines[0]] for name in others}
             wanted = Wanted.of(self.codec_, values, constraints)
             n, left = (None, table.loc[lines, given]) if given else (len(lines), None)
             parts.append(self._sample(wanted, rng, n=n, conditions=left, **how))
