@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 # Types that pandas would choose by the values: whether some are missing must not change a column's
-# kind, which may be read from private rows.
+# kind, which may be read from private rows. Of days it would make Python objects.
 _NULLABLE: Final[dict[type, str]] = {
+    nw.Date: "datetime64[s]",
     nw.Boolean: "boolean",
     nw.String: "string",
     **{kind: kind.__name__ for kind in (nw.Int8, nw.Int16, nw.Int32, nw.Int64)},

@@ -77,8 +77,8 @@ def read_table(
         some number has a leading zero ("007") stays text: it is a code. Missing are an empty
         field, NA, N/A, NaN, nan and ?. An apostrophe before = + - @ is taken away, which was put
         there so that no spreadsheet runs the cell. Of Parquet: as stored; whole numbers and truth
-        values some of which are missing are Int64, ... and boolean. What a column means is decided
-        later, by a ``Schema`` of public rows.
+        values some of which are missing are Int64, ... and boolean, and days (date32) are
+        datetime64[s]. What a column means is decided later, by a ``Schema`` of public rows.
 
     Raises
     ------
@@ -123,17 +123,16 @@ def _parquet(content: bytes, path: Path) -> pd.DataFrame:
         stored = pq.read_table(io.BytesIO(content))
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is not a Parquet file: {first_line(error)}.") from None
-    # Of plain whole numbers and truth values pandas makes floats and objects where some miss.
-    gaps = [
-        name
-        for name in stored.column_names
-        if name in frame and stored[name].null_count and _is_plain(stored[name].type)
-    ]
-    return frame.assign(**as_pandas(stored.select(gaps))) if gaps else frame
+    # Of plain whole numbers and truth values pandas makes floats and objects where some miss, and
+    # objects of days.
+    named = [name for name in stored.column_names if name in frame and _is_lost(stored[name])]
+    return frame.assign(**as_pandas(stored.select(named))) if named else frame
 
 
-def _is_plain(stored: Any) -> bool:
-    return bool(pa.types.is_integer(stored) or pa.types.is_boolean(stored))
+def _is_lost(stored: Any) -> bool:
+    gaps, kind = bool(stored.null_count), stored.type
+    plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    return bool((gaps and plain) or pa.types.is_date32(kind))
 
 
 def _check_how(separator: str | None, encoding: str | None) -> None:

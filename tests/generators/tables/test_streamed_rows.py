@@ -131,6 +131,27 @@ def test_files_that_no_pandas_wrote_are_read_as_their_table(tmp_path: Path) -> N
     assert same(made, fit(table, **roles))
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_days_as_parquet_stores_them_are_dates(tmp_path: Path, declared: bool) -> None:
+    frame = people()
+    schema = Schema.declared({"born": "date"}) if declared else None
+    stored = pa.Table.from_pandas(
+        frame.assign(born=frame["born"].dt.date)
+    ).replace_schema_metadata()
+    assert pa.types.is_date32(stored.schema.field("born").type)
+    for i in range(2):
+        pq.write_table(stored.slice(i * N // 2, N // 2), tmp_path / f"{i}.parquet")
+    streamed = fit(ParquetRows(tmp_path), schema=schema)
+    assert same(streamed, fit(stored, schema=schema))
+    assert read_table(tmp_path / "0.parquet")["born"].tolist()[:9] == frame["born"].tolist()[:9]
+    born = streamed.sample(400, balance=(), random_state=0)["born"]
+    assert born.dtype == "datetime64[s]"
+    assert born.isna().any()
+    whole = born.dropna() == born.dropna().dt.normalize()
+    assert whole.all() == declared
+    assert born.dropna().between("1960-01-01", "2004-12-31").all()
+
+
 def test_an_index_and_what_is_dropped_are_not_learnt(tmp_path: Path) -> None:
     frame = people()
     write(frame.assign(person=np.arange(N)).set_index(frame.index * 2), tmp_path)
