@@ -235,6 +235,16 @@ def test_all_that_is_wrong_with_a_grid_is_said_at_once(data: DataSource) -> None
             Grid(data=data, runs=({"method": ["marginal"], "epsilon": [1], **more},))
 
 
+def test_generators_alone_need_no_public_rows(data: DataSource) -> None:
+    without = DataSource(**{**vars(data), "public": None})
+    how: dict[str, Any] = {"n_rows": 300}
+    first, other = (measured(source, one(source, **how)) for source in (data, without))
+    assert other.error > 0
+    assert first.setting.arguments == other.setting.arguments
+    with pytest.raises(ValueError, match=r"public is missing, and method = .*pate.* is a classifier"):
+        one(without, method=["marginal", "pate"], n_teachers=20)
+
+
 def test_pictures_have_no_generator_of_tables() -> None:
     table = {"data": {"set": "utkface", "extractor": "none"}, "runs": [{"method": "marginal"}]}
     with pytest.raises(ValueError, match=r"draws rows of a table, and .* holds pictures"):

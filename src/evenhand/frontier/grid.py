@@ -95,6 +95,7 @@ class Grid:
         methods = [str(method) for run in self.runs for method in run["method"]]
         _checks.together(
             (
+                partial(_refuse_no_public_rows, self.data, methods),
                 partial(_refuse_records_for_units, self.data, methods),
                 partial(_refuse_pixels, self.data, methods, self.runs),
                 partial(refuse_mixed, methods),
@@ -222,6 +223,16 @@ def _refuse_records_for_units(data: DataSource, methods: Sequence[str]) -> None:
 
 def _takes_units(method: str) -> bool:
     return "unit_ids" in SUBJECTS[method].takes
+
+
+def _refuse_no_public_rows(data: DataSource, methods: Sequence[str]) -> None:
+    """Raise ValueError where classifiers are to run on files without public rows."""
+    reading = [method for method in methods if not draws_rows(method)]
+    if data.has_files and data.public is None and reading:
+        raise ValueError(
+            f"[data] public is missing, and method = {_listed(reading)} is a classifier. Name a "
+            f'file of public rows, public = "public.csv"; generators of tables alone need none.'
+        )
 
 
 def _refuse_pixels(

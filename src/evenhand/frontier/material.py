@@ -32,7 +32,7 @@ class Material:
     Parameters
     ----------
     X, y, groups : private rows; ``groups`` is read by the methods that need it
-    X_public, groups_public : public rows
+    X_public, groups_public : public rows; None where only generators run
     X_test, y_test, groups_test : rows to measure on
     positive : hashable or None
         The favourable class.
@@ -69,7 +69,8 @@ class DataSource:
     name : str
         A built-in data set, or a name for the files.
     private, public, test : str, optional
-        Files, all three or none. Labels in the public file are not read.
+        Files: all three, or none, or the first and the last where only generators run, which read
+        no public rows. Labels in the public file are not read.
     label : str
     sensitive : tuple of str
     drop : tuple of str
@@ -150,11 +151,11 @@ class DataSource:
                 f"built-in set. Name a file of labelled public rows instead: calibration = "
                 f'"labelled.csv".'
             )
-        if absent:
+        if absent and absent != ["public"]:
             raise ValueError(
                 f"[data] names files, and {' and '.join(absent)} is missing. A frontier needs "
-                f"private rows to learn from, public rows to ask about, and test rows to measure "
-                f"on; or name a built-in set = {', '.join(map(repr, TABLES))}."
+                f"private rows to learn from, public rows for classifiers, and test rows to "
+                f"measure on; or name a built-in set = {', '.join(map(repr, TABLES))}."
             )
         if not self.label or not self.sensitive:
             raise ValueError(
@@ -230,7 +231,7 @@ class DataSource:
         if self.private is not None:
             files = (self.private, self.public, self.test)
             said += [
-                [Path(str(file)).name for file in files],
+                [Path(file).name for file in files if file is not None],
                 list(_columns(self.private, _version(self.private))),
             ]
         else:
@@ -416,7 +417,7 @@ def _columns(file: str, _: object) -> tuple[str, ...]:
 
 def _from_files(source: DataSource) -> Material:
     private = _read(source, str(source.private), unit=source.unit)
-    public = _read(source, str(source.public), labelled=False)
+    public = None if source.public is None else _read(source, source.public, labelled=False)
     test = _read(source, str(source.test))
     classes, columns = private.classes, list(private.X.columns)
     rows = {} if source.pictures is None else _pictures_of_files(source)
@@ -435,7 +436,11 @@ def _from_files(source: DataSource) -> Material:
     if positive is None and len(classes) == 2:
         positive = classes[1]  # type: ignore[assignment]  # classes are hashable, and shown as text
     X_private, X_public, X_test = (
-        rows[str(file)] if source.pictures is not None else _same_columns(part, private, str(file))
+        None
+        if part is None
+        else rows[str(file)]
+        if source.pictures is not None
+        else _same_columns(part, private, str(file))
         for file, part in (
             (source.private, private),
             (source.public, public),
@@ -450,7 +455,7 @@ def _from_files(source: DataSource) -> Material:
         y=private.y,
         groups=private.groups,
         X_public=X_public,
-        groups_public=public.groups,
+        groups_public=None if public is None else public.groups,
         X_test=X_test,
         y_test=test.y,
         groups_test=test.groups,
