@@ -70,6 +70,21 @@ def flag(name: str, value: object) -> bool:
     return value
 
 
+def of_type(name: str, value: object, kind: type, hint: str = "") -> None:
+    """Refuse a value of another type."""
+    if not isinstance(value, kind):
+        said = f"{name} must be a {kind.__name__}, got {value!r:.60} ({type(value).__name__})."
+        raise TypeError(_say(said, hint))
+
+
+def listed_names(name: str, value: object) -> tuple[str, ...]:
+    """Return names of columns as texts; one text alone is no list of them."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        whole = f" Write {name}=[{value!r}]." if isinstance(value, str) else ""
+        raise TypeError(f"{name} must be a list of names of columns, got {value!r}.{whole}")
+    return tuple(map(str, value))
+
+
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``allowed``; the message lists them all."""
     names = list(allowed)

@@ -241,7 +241,9 @@ def test_generators_alone_need_no_public_rows(data: DataSource) -> None:
     first, other = (measured(source, one(source, **how)) for source in (data, without))
     assert other.error > 0
     assert first.setting.arguments == other.setting.arguments
-    with pytest.raises(ValueError, match=r"public is missing, and method = .*pate.* is a classifier"):
+    with pytest.raises(
+        ValueError, match=r"public is missing, and method = .*pate.* is a classifier"
+    ):
         one(without, method=["marginal", "pate"], n_teachers=20)
 
 

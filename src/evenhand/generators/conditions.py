@@ -137,9 +137,7 @@ class Request:
         for word in balance:
             _checks.one_of("balance", word, BALANCES)
         if shares is not None:
-            return cls._by_shares(
-                known, n, conditions, np.asarray(shares, dtype=np.float64), rounding
-            )
+            return cls._by_shares(known, n, conditions, shares, rounding)
         if isinstance(conditions, pd.DataFrame):
             return cls._row_by_row(known, learnt, n, conditions, balance, rounding)
         if n is None:
@@ -163,15 +161,20 @@ class Request:
         known: Conditions,
         n: int | None,
         conditions: object,
-        shares: FloatArray,
+        given: ArrayLike,
         rounding: Rounding,
     ) -> Request:
         if n is None or conditions is not None:
             raise ValueError("shares= goes with n, and without conditions=.")
-        if shares.shape != (known.n,) or not (shares >= 0).all() or not shares.sum() > 0:
+        try:
+            shares = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            shares = np.full(0, np.nan)  # no numbers, or of no shape
+        right = shares.shape == (known.n,) and bool((shares >= 0).all())
+        if not (right and 0 < shares.sum() < np.inf):
             raise ValueError(
-                f"shares must be {known.n} numbers that are not negative, one per combination of "
-                f"label and group, got shape {shares.shape}."
+                f"shares must be {known.n} finite numbers that are not negative and not all 0, one "
+                f"per combination of label and group, got {given!r:.200}."
             )
         counts = rounding(_checks.at_least("n", n, 1), shares)
         return cls(counts=counts, probabilities=shares / shares.sum(), as_it_is=False)

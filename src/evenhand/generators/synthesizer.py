@@ -323,6 +323,7 @@ class Synthesizer(ABC):
 
     def _ledger(self, payload: Payload, budget: Budget, **account: Any) -> Ledger:
         """Return the ledger of a fit."""
+        _checks.of_type("budget", budget, Budget, "For example Budget(epsilon=1.0, delta=1e-6).")
         # What the payload needs of delta beside the ledger: the rest speaks at less.
         delta = budget.delta * payload.delta_aside[0]
         return Ledger(
@@ -449,6 +450,7 @@ class Synthesizer(ABC):
         """
         self._require_fitted()
         if n is not None:
+            n = _checks.at_least("n", n, 1)
             words, each = self.codec_.memory
             require_memory(f"{n:,} {words}", n * each, "n, and sample several times")
         request = Request.of(

@@ -270,3 +270,12 @@ def test_columns_that_were_not_learnt_are_passed_over_and_absent_ones_are_named(
             evaluate(made, *given, models=models)
     with pytest.raises(ValueError, match=f"The table of train rows has no column '{lost}'"):
         evaluate(made, drawn, test, train=frame.drop(columns=lost), models=models)
+
+
+@pytest.mark.parametrize("n", [3, 8, 19, 40])
+def test_a_network_judges_rows_too_few_to_set_any_of_each_class_aside(n: int) -> None:
+    frame = table(400)
+    few = pd.concat([frame[frame["rich"] == "yes"][: n - 1], frame[frame["rich"] == "no"][:1]])
+    how = {"label": "rich", "sensitive": ["sex"], "schema": SCHEMA}
+    (found,) = utility(few, frame, models=("neural network",), **how)
+    assert 0.0 <= found.accuracy.value <= 1.0

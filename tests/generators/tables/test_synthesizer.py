@@ -231,3 +231,37 @@ def test_columns_that_are_called_by_numbers_come_back_by_the_same_names(tmp_path
     rows = made.sample(400, random_state=0)
     found = evaluate(made, rows, frame[-400:], models=("logistic regression",))
     assert found.label == "0"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"budget": 1.0}, r"budget must be a Budget, got 1.0 .float.. For example Budget.epsilon="),
+        ({"schema": {"job": ["chef"]}}, r"must be a Schema, got .* Schema.declared"),
+        ({"keep": "job"}, r"keep must be a list .*, got 'job'. Write keep=.'job'."),
+        ({"sensitive": None}, "sensitive must be a list of names of columns, got None"),
+        ({"label": ["rich"]}, r"label must name one column, got .'rich'."),
+    ],
+)
+def test_an_argument_of_another_type_is_said_by_its_name(given: dict, words: str) -> None:
+    store = MemoryStore()
+    with pytest.raises(TypeError, match=words):
+        MarginalSynthesizer().fit(table(), **{**ROLES, "budget": BUDGET, "store": store, **given})
+    with pytest.raises(KeyError):
+        store.spent("default")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"n": "10"}, "n must be a whole number, got '10'"),
+        ({"conditions": ["job"]}, "conditions must be a mapping such as"),
+        *(
+            ({"shares": shares}, "shares must be 8 finite numbers that are not negative")
+            for shares in ([math.nan] * 8, [math.inf, *[0.0] * 7], [0.0] * 8, ["a"] * 8, 0.5)
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_by_its_name(asked: dict, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        fitted().sample(**{"n": 10, **asked})

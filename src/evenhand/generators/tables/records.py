@@ -216,12 +216,15 @@ def _require_whole(table: TypedTable, what: str, name: str) -> None:
 
 def as_roles(label: str, sensitive: str | Sequence[str], unit: str | None) -> Roles:
     """Take one sensitive column or several."""
-    named = (sensitive,) if isinstance(sensitive, str | Integral) else tuple(sensitive)
+    if not isinstance(label, str | Integral):
+        raise TypeError(f"label must name one column, got {label!r}.")
+    one = isinstance(sensitive, str | Integral)
+    named = (str(sensitive),) if one else _checks.listed_names("sensitive", sensitive)
     if not named:
         raise ValueError("sensitive names no column. Name at least one, e.g. sensitive='sex'.")
     # A frame may call its columns 0, 1, 2: to us all names are text.
     whose = None if unit is None else str(unit)
-    return Roles(label=str(label), sensitive=tuple(map(str, named)), unit=whose)
+    return Roles(label=str(label), sensitive=named, unit=whose)
 
 
 _TABLE: Final = "private table"

@@ -157,7 +157,9 @@ class TableSynthesizer(Synthesizer):
         Nothing is released. With ``keep_rare`` text columns pass of which no category can be named.
         """
         roles = as_roles(label, sensitive, unit)
-        unit = roles.unit
+        unit, keep = roles.unit, _checks.listed_names("keep", keep)
+        if schema is not None:
+            _checks.of_type("schema", schema, Schema, "Of a mapping: Schema.declared({...}).")
         self._open(None if unit is None else "a unit column")
         if isinstance(frame, ParquetRows):
             self._refuse_stream(unit, reference)
@@ -336,6 +338,11 @@ class TableSynthesizer(Synthesizer):
         self._require_fitted()
         rng = as_generator(random_state)
         how = {"shares": None, **how}
+        if conditions is not None and not isinstance(conditions, Mapping | pd.DataFrame):
+            raise TypeError(
+                f"conditions must be a mapping such as {{'sex': 'F'}}, or a DataFrame of one line "
+                f"per row, got {conditions!r:.60}."
+            )
         if not isinstance(conditions, pd.DataFrame):
             asked = {str(name): value for name, value in (conditions or {}).items()}
             wanted = Wanted.of(self.codec_, asked, constraints)

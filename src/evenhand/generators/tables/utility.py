@@ -192,7 +192,10 @@ class Judge:
         away = {label} | (set() if use_sensitive else set(sensitive))
         features = Features.of(rows, schema, categorical=sensitive, away=away)
         y = rows[label].map(text_of).to_numpy(dtype=object).astype(str)
-        known = MODELS[model](random_state) if len(np.unique(y)) > 1 else DummyClassifier()
+        _, counts = np.unique(y, return_counts=True)
+        known = MODELS[model](random_state) if len(counts) > 1 else DummyClassifier()
+        if "early_stopping" in known.get_params() and not _can_be_split(counts):
+            known.set_params(early_stopping=False)
         fitted = make_pipeline(features.encoder, known)
         with warnings.catch_warnings():
             # A fixed number of steps is the point.
@@ -209,6 +212,11 @@ class Judge:
             if value in classes:
                 probabilities[:, classes.index(value)] = found[:, column]
         return probabilities
+
+
+def _can_be_split(counts: IntArray) -> bool:
+    """Whether a tenth of the rows, by which a model stops early, can have each of the classes."""
+    return bool(counts.min() >= 2 and np.ceil(0.1 * counts.sum()) >= len(counts))
 
 
 def _codes(column: pd.Series[Any], classes: Sequence[str]) -> IntArray:
