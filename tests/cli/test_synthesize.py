@@ -64,6 +64,20 @@ def test_rows_can_be_asked_for_by_any_column(
     assert len(load("other").sample(10, conditions={"job": "nurse"}, random_state=0)) == 10
 
 
+def test_rows_without_a_value_are_asked_for_by_an_empty_field(
+    town: Path, run: Run, refuse: Callable[..., str]
+) -> None:
+    frame = pd.read_csv("private.csv")
+    frame.assign(job=frame["job"].where(frame.index % 3 > 0)).to_csv("private.csv", index=False)
+    run(*ASKED, "--save", "kept", "--where", "job=")
+    assert pd.read_csv("made.csv")["job"].isna().all()
+    ask = (*ASKED, "--save", "other", "--out", "other.csv", "--where")
+    assert "the groups of drawn rows are never missing. Name one: sex=VALUE" in refuse(*ask, "sex=")
+    said = refuse(*ask, "job")
+    assert "got 'job'. Say which value: job=VALUE, or job= for a missing one" in said
+    assert "Did you mean" not in said
+
+
 def test_a_remark_about_the_fit_is_printed_once(town: Path, run: Run) -> None:
     done = run(*WORDS, "--epsilon", "0.5", "--rows", "50", "--balance", "none", "--out", "few.csv")
     assert done.stderr.count("much of what is learnt may be noise") == 1

@@ -37,6 +37,9 @@ def clinic(town: Path) -> Path:
 @pytest.mark.usefixtures("clinic")
 def test_it_writes_both_tables_with_one_claim_and_a_report(run: Run) -> None:
     more = ("--drop", "note", "--keep", "minutes", "--save", "kept", "--setting", "width=1")
+    often = (*TWO, *more[:4], "--out", "often.csv", "--save", "often", "--where")
+    run(*often, "number of visits=2..3")
+    assert set(pd.read_csv("often.visits.csv")["person"].value_counts()) == {2, 3}
     done = run(*TWO, *more)
     persons, visits = pd.read_csv("made.csv"), pd.read_csv("made.visits.csv")
     assert list(persons.columns) == list(pd.read_csv("private.csv").columns)

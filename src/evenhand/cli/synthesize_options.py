@@ -138,8 +138,9 @@ class SynthesizeOptions(ReadsPrivate):
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE",
-            help="Draw only rows with this value, or numbers from LOW to HIGH by LOW..HIGH; "
-            "repeat it for more columns. --rows are still that many. Needs --save.",
+            help="Draw only rows with this value, or numbers from LOW to HIGH by LOW..HIGH; with "
+            "none after COLUMN= those where it is missing. Repeat it for more columns. --rows are "
+            "still that many. Needs --save.",
             rich_help_panel=_ROWS,
         ),
     ] = None

@@ -154,7 +154,9 @@ class Tables(SyntheticData):
     private: pd.DataFrame | ParquetRows
     schema: Schema | None
     reference: pd.DataFrame | None
-    where: dict[str, str]
+    where: dict[str, str | None]
+    counted: tuple[str, ...] = ()
+    """Columns that are learnt, and that no file has."""
 
     def refuse(self) -> None:
         """Refuse a name that is no table's, and a condition that could cost the whole fit."""
@@ -186,9 +188,15 @@ class Tables(SyntheticData):
         self.reference = None if given.reference is None else read_table(given.reference)
         columns = set(self.private.columns)
         learnt = columns - {given.unit} - {column.name for column in made}
-        asked = [_asked(text, learnt) for text in given.where or ()]
+        drawn_by = learnt | {*self.counted}
+        asked = [_asked(text, drawn_by) for text in given.where or ()]
         self.where = dict(asked)
-        for name in self.where:
+        for name, value in self.where.items():
+            if value is None and name in (given.label, *given.sensitive):
+                raise ValueError(
+                    f"--where {name}= asks for rows without a value, and the label and the groups "
+                    f"of drawn rows are never missing. Name one: {name}=VALUE."
+                )
             if sum(name == other for other, _ in asked) > 1:
                 raise ValueError(f"--where names {name!r} twice. Give it once.")
         if given.test is not None:
@@ -259,7 +267,7 @@ class Tables(SyntheticData):
             how = {"shares": shares, "random_state": given.seed}
         asked: dict[str, Any] = {
             name: text
-            if generator.codec_[name].bins is None or ".." not in text
+            if text is None or generator.codec_[name].bins is None or ".." not in text
             else tuple(text.split("..", 1))
             for name, text in self.where.items()
         }
@@ -307,15 +315,18 @@ class Tables(SyntheticData):
         ]
 
 
-def _asked(text: str, columns: set[Any]) -> tuple[str, str]:
-    """Return column and value of a --where."""
-    name, given, value = text.partition("=")
-    if not given or name not in columns:
-        raise ValueError(
-            f"--where is COLUMN=VALUE with a column that is learnt, got {text!r}."
-            f"{did_you_mean(name, columns)}"
-        )
-    return name, value
+def _asked(text: str, columns: set[Any]) -> tuple[str, str | None]:
+    """Return column and value of a --where; None is a missing one, as an empty field of a CSV."""
+    # A name may have an equals sign, and then the longest one is meant.
+    parts = text.split("=")
+    names = ("=".join(parts[:n]) for n in range(len(parts) - 1, 0, -1))
+    name = next((name for name in names if name in columns), None)
+    if name is not None:
+        return name, text[len(name) + 1 :] or None
+    said = f"--where is COLUMN=VALUE with a column that is learnt, got {text!r}."
+    if len(parts) == 1 and text in columns:
+        raise ValueError(f"{said} Say which value: {text}=VALUE, or {text}= for a missing one.")
+    raise ValueError(f"{said}{did_you_mean(parts[0], columns)}")
 
 
 def read_rows(

@@ -77,7 +77,7 @@ class TwoTables(Tables):
         import pandas as pd
 
         from evenhand.datasets import Schema
-        from evenhand.generators.tables.linked_tables import link
+        from evenhand.generators.tables.linked_tables import NUMBER, link
         from evenhand.generators.tables.records import as_roles
 
         asked = self.given
@@ -92,6 +92,7 @@ class TwoTables(Tables):
             drop=[name for name in asked.drop or () if name not in drop],
             keep=[name for name in asked.keep or () if name not in self.keep],
         )
+        self.counted = (NUMBER,)
         super().read()
         if not isinstance(self.private, pd.DataFrame):
             raise ValueError(
