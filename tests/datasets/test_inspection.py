@@ -366,3 +366,11 @@ def test_every_column_beside_every_public_one_is_answered(n: int) -> None:
             result = inspect(frame, label="y", public=public)
             assert str(result).startswith(FOR_THE_CURATOR), (name, other)
             assert result.to_dict()["n_rows"] == n
+
+
+def test_a_copy_of_a_label_of_mixed_types_is_found_by_its_texts() -> None:
+    text = np.random.default_rng(0).choice(["0", "1", "2"], N)
+    spelt = [(str, int, float)[i % 3](value) for i, value in enumerate(text)]
+    frame = table(code=[f"c{value}" for value in text]).assign(loan=pd.Series(spelt, dtype=object))
+    found = {c.name: c for c in inspect(frame, label="loan", sensitive="sex").columns}
+    assert [finding.problem for finding in found["code"].findings] == [Problem.LABEL_COPY]

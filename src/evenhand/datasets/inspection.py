@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand.datasets.columns import Column, TypedTable, natural_order, some
+from evenhand.datasets.columns import Column, TypedTable, natural_order, some, text_of
 from evenhand.datasets.findings import Finding, InspectedColumn, Inspection
 from evenhand.datasets.problems import (
     MANY,
@@ -83,7 +83,10 @@ def inspect(
     roles |= {name: role for name, role in ((label, "label"), (unit, "unit")) if name is not None}
     for name, role in roles.items():
         table.require([name], f"which {role}= names")
-    labels = None if label is None else pd.factorize(table[label].values)[0].astype(np.int64)
+    labels = None
+    if label is not None:  # by their texts, as categories are: dates have no codes
+        texts = table[label].values.astype(object).map(text_of, na_action="ignore")
+        labels = pd.factorize(texts)[0].astype(np.int64)
     declared = () if schema is None else schema.names
     columns = []
     for column in table.columns:

@@ -98,3 +98,14 @@ def test_the_claim_takes_the_pictures_of_clusters_for_public_and_no_groups_of_th
 def test_a_reference_that_tells_nothing_is_refused(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]
+
+
+def test_groups_of_mixed_types_are_told_by_their_texts() -> None:
+    images, _, side = pictures(200, seed=1)
+    one = side == side[0]
+    mixed = np.array([int(o) if i % 2 else str(int(o)) for i, o in enumerate(one)], dtype=object)
+    known = GroupReference(images, mixed)
+    assert set(known.predict(images).tolist()) == {"0", "1"}
+    mixed[3] = None
+    with pytest.raises(ValueError, match=r"group 'groups' is missing in row 4"):
+        GroupReference(images, mixed)

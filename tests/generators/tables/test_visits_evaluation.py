@@ -133,3 +133,9 @@ def test_where_no_visit_is_drawn_there_is_nothing_to_compare() -> None:
     )
     assert math.isnan(found.visits.column_score)
     assert found.n_visits == (0.09, 0.0)
+
+
+def test_a_person_is_one_however_its_key_is_written() -> None:
+    values = [1.0, 2.0, 3.0, 5.0]
+    mixed = pd.Series([7, "7", 8.0, "8"], dtype=object)
+    assert between_persons(values, mixed) == between_persons(values, ["7", "7", "8", "8"])

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 from evenhand import _checks
+from evenhand.datasets.columns import Column
 from evenhand.generators.images.codec import refuse_bad_pictures
 from evenhand.typing import Array, ArrayLike, FloatArray
 
@@ -55,6 +57,10 @@ class GroupReference:
     def __init__(self, images: ArrayLike, groups: ArrayLike, *, model: Any = None) -> None:
         given, named = self._read(images), np.asarray(groups)
         _checks.same_length(images=given, groups=named)
+        if named.dtype == object:  # by their texts, as groups of private pictures are
+            column = Column(pd.Series(named, name="groups"), "reference pictures")
+            column.refuse_missing("group", "Leave these pictures out.")
+            named = np.array(column.texts)[column.codes]
         values, counts = np.unique(named, return_counts=True)
         if len(values) < 2 or counts.min() < LEAST:
             said = ", ".join(f"{v!s}: {n}" for v, n in zip(values, counts, strict=True))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evenhand._units import ids_of
 from evenhand.datasets import Schema
 from evenhand.generators.tables.evaluation import TableEvaluation
 from evenhand.generators.tables.fidelity import Fidelity, fidelity
@@ -85,7 +86,7 @@ def between_persons(values: ArrayLike, persons: ArrayLike) -> float:
     1.0
     """
     number = pd.Series(np.asarray(values, dtype=np.float64))
-    by = number.groupby(np.asarray(persons))
+    by = number.groupby(ids_of(persons))
     n, variance = int(number.count()), float(number.var())
     left = n - int((by.count() > 0).sum())
     if not left or not variance > 0:
