@@ -107,6 +107,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 values, the header has 2"),
         (b"a,b\n1,2\n1\n", "line 3 has 1 values, the header has 2"),
         (b",a\n0,1\n", r"Column 1 of .* has no name.*index=False"),
+        (b"a,b,\n1,2,\n", r"ends with a separator .','., so that column 3 has no name"),
+        (b"a,b\n1," + b"x" * 200_000 + b"\n", "line 2 is longer than 131,072 characters"),
         (b"a,a\n1,2\n", "more than one column named 'a'"),
         (b"a,b\n\xff\xfe,1\n", "is not text in UTF-8"),
         (b"a\0b,c\n1,2\n", "is not a text file"),

@@ -181,6 +181,12 @@ def _csv(text: str, path: Path, separator: str | None) -> pd.DataFrame:
     separator = separator or _separator(text, path)
     header = [as_written(name.strip()) for name in _header(text, separator, path)]
     unnamed = [i + 1 for i, name in enumerate(header) if not name]
+    if unnamed == [len(header)]:
+        raise ValueError(
+            f"The header of {path} ends with a separator ({separator!r}), so that column "
+            f"{unnamed[0]} has no name. If all lines end so, write them without it; else name the "
+            f"column in the header."
+        )
     if unnamed:
         raise ValueError(
             f"Column {unnamed[0]} of {path} has no name. If it numbers the rows, write the file "
@@ -217,7 +223,17 @@ def _refuse_ragged(text: str, separator: str, width: int, path: Path) -> None:
                     f"header has {width} (separated by {separator!r}). Correct the line."
                 )
     except csv.Error as error:
-        raise ValueError(f"{path} is not a table: {error} in line {lines.line_num}.") from None
+        raise _broken(path, error, lines.line_num) from None
+
+
+def _broken(path: Path, error: csv.Error, line: int) -> ValueError:
+    if "field limit" not in str(error):
+        return ValueError(f"{path} is not a table: {error} in line {line}.")
+    return ValueError(
+        f"{path} is not a table: a value that begins before or in line {line} is longer than "
+        f"{csv.field_size_limit():,} characters. Close a quotation mark that was left open, or "
+        f"leave the column out."
+    )
 
 
 def _separator(text: str, path: Path) -> str:
@@ -231,7 +247,7 @@ def _header(text: str, separator: str, path: Path) -> list[str]:
     try:
         return next(csv.reader(stream, delimiter=separator))
     except csv.Error as error:
-        raise ValueError(f"{path} is not a table: {error} in line 1.") from None
+        raise _broken(path, error, 1) from None
 
 
 def numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
