@@ -248,7 +248,7 @@ def test_what_cannot_be_moved_is_refused() -> None:
         even_rates(made, "demographic_parity")
     with pytest.raises(ValueError, match="for 'both' say where to stop with gap="):
         even_rates(made, "both", amount=0.5)
-    with pytest.raises(ValueError, match="shares must be 6 numbers"):
+    with pytest.raises(ValueError, match="shares must be 6 finite numbers"):
         made.sample(10, shares=[1.0, 2.0])
     with pytest.raises(ValueError, match="shares= goes with n"):
         made.sample(10, shares=np.ones(6), conditions={"sex": "F"})
