@@ -137,7 +137,7 @@ def _canonical(name: object) -> str:
 
 
 def id_of_text(name: str) -> str:
-    """Return what the same id would be called if it had been read as a number."""
+    """Return what the same id, or category, would be called if it had been read as a number."""
     if not _NUMBER.fullmatch(name):
         return name
     if _WHOLE.fullmatch(name):  # int() reads 4,300 digits at most

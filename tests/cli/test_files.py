@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand._roles import Roles
 from evenhand.cli.output import whole_file
-from evenhand.datasets import read_table
+from evenhand.cli.tables import read_training
+from evenhand.datasets import PublicEncoder, read_table
 
 Run = Callable[..., Any]
 MADE = ["--label", "loan", "--sensitive", "sex", "--drop", "person", "--epsilon", "9"]
@@ -123,3 +126,26 @@ def test_more_rows_than_there_is_memory_for_are_refused_before_anything_is_spent
     line = refuse("synthesize", "private.csv", *MADE, "--rows", str(10**12), "--out", "made.csv")
     assert "1,000,000,000,000 rows of 6 columns need about" in line
     assert "Lower --rows, and draw more from the folder of --save. Nothing was spent." in line
+
+
+@pytest.mark.parametrize("odd", ["x", "007", "3.0"])
+@pytest.mark.parametrize("written", ["{}.0", "+{}", "{}.50", "{}"])
+def test_one_private_row_does_not_say_how_the_others_are_read(
+    written: str, odd: str, tmp_path: Path
+) -> None:
+    """A column of a private CSV becomes text by one cell; public rows say what is a category."""
+
+    def encoded(last: str) -> np.ndarray:
+        codes = [written.format(i % 3) for i in range(30)]
+        rows = [f"{code},{i % 2}" for i, code in enumerate([*codes, last])]
+        (tmp_path / "private.csv").write_text("\n".join(["code,y", *rows]))
+        tables = read_training(
+            tmp_path / "private.csv", tmp_path / "public.csv", Roles(label="y", sensitive=()), None
+        )
+        return PublicEncoder().fit(tables.X_public).transform(tables.X)[:-1]
+
+    known = [written.format(0), written.format(1), "x", "1.0", "1"]
+    (tmp_path / "public.csv").write_text("\n".join(["code", *dict.fromkeys(known), *known]))
+    usual = encoded(written.format(1))
+    assert usual.any(axis=1).sum() == 20  # of the third code there is no public row
+    np.testing.assert_array_equal(encoded(odd), usual)

@@ -17,6 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evenhand.datasets import PublicEncoder, Schema, inspect
+from evenhand.datasets.cells import CellColumn
 from evenhand.datasets.columns import Column, TypedTable, text_of
 from evenhand.generators import MarginalSynthesizer
 from evenhand.privacy import Budget, SeededNoise
@@ -167,3 +168,26 @@ def test_names_that_are_no_columns_are_named_together_with_the_nearest() -> None
         typed.require(["sex", "agee", "job"], "which the model was trained on")
     with pytest.raises(ValueError, match=r"\(nor 'job'\)\. Did you mean 'age'\? Leave agee out\.$"):
         typed.require(["agee", "job"], "which it reads", way_out="Leave {name} out.")
+
+
+@given(
+    st.lists(st.sampled_from(["1", "1.0", "+1", "1e0", "2.50", "2.5", "007", "a"]), unique=True),
+    st.lists(st.sampled_from(["1", "1.0", "2.5", "2.50", "3.0"]), min_size=1),
+)
+def test_a_category_is_found_however_the_column_is_read(
+    known: list[str], written: list[str]
+) -> None:
+    as_text = Column(pd.Series(written, dtype=object, name="x")).places(known)
+    as_numbers = Column(pd.Series(written, name="x").astype(float)).places(known)
+    one_by_one = CellColumn(written).places(known)
+    assert as_text.tolist() == one_by_one.tolist()
+    for text, place, of_number in zip(written, as_text, as_numbers, strict=True):
+        alike = [name for name in known if name != "007" and name != "a"]
+        same = [name for name in alike if float(name) == float(text)]
+        if not same:
+            assert place == of_number == -1
+            continue
+        assert known[place] == (text if text in known else same[0])
+        assert float(known[of_number]) == float(text)
+        if len(same) == 1:
+            assert place == of_number

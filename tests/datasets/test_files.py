@@ -161,3 +161,11 @@ def test_a_separator_that_is_named_is_taken_and_a_wrong_one_refused(tmp_path: Pa
 def test_a_folder_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is a folder"):
         read_table(tmp_path)
+
+
+def test_a_column_that_stays_text_is_as_it_is_written(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b\n1.0,1\n '+2 ,?\n")
+    frame = read_table(path, as_text=["a", "of another file"])
+    assert frame["a"].tolist() == ["1.0", "+2"]
+    assert frame["b"].tolist()[0] == 1
+    assert frame["b"].isna().tolist() == [False, True]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.datasets.columns import some, text_of
+from evenhand.datasets.columns import place_among, some, text_of
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 Cell = str | bool | int | float | None
@@ -46,14 +46,9 @@ class CellColumn:
 
     def places(self, categories: Sequence[str]) -> IntArray:
         """Return the position of each row's text in ``categories``; -1 is missing or none."""
-        place = {category: i for i, category in enumerate(categories)}
+        place = place_among(categories)
         return np.array(
-            [
-                -1
-                if value is None
-                else place.get(value if isinstance(value, str) else text_of(value), -1)
-                for value in self.values
-            ],
+            [-1 if value is None else place(text_of(value)) for value in self.values],
             dtype=np.int64,
         )
 

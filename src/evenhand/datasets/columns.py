@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ import pandas as pd
 from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._frames import as_pandas
+from evenhand._units import id_of_text
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 Kind: TypeAlias = Literal["numeric", "categorical"]
@@ -244,9 +245,8 @@ class Column:
 
         ``codes < 0`` tells one from the other.
         """
-        place = {category: i for i, category in enumerate(categories)}
         # One more than texts: code -1, a missing value, reads the last one.
-        found = np.array([*(place.get(text, -1) for text in self.texts), -1], dtype=np.int64)
+        found = np.array([*map(place_among(categories), self.texts), -1], dtype=np.int64)
         places: IntArray = found[self.codes]
         return places
 
@@ -372,6 +372,15 @@ class TypedTable:
         return list(self.frame.columns)
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Names of the columns that hold neither numbers, truth values, dates, nor nothing."""
+        return tuple(
+            c.name
+            for c in self.columns
+            if not (c.is_number or c.is_bool or c.is_date or c.missing.all())
+        )
+
+    @property
     def columns(self) -> Iterator[Column]:
         """The columns, in order."""
         return (self[name] for name in self)
@@ -480,6 +489,30 @@ def text_of(value: object) -> str:
         number = float(value)
         return str(int(number)) if number.is_integer() else repr(number)
     return str(value)
+
+
+def place_among(categories: Sequence[str]) -> Callable[[str], int]:
+    """Return what says the position of a text among categories; -1 if it is none of them.
+
+    A text that stands for a number is also the first category that is this number, written in any
+    way: whether a file is read as numbers can hang on one row of it.
+
+    Examples
+    --------
+    >>> place = place_among(["a", "1.0", "1"])
+    >>> place("1"), place("1.0"), place("+1"), place("b")
+    (2, 1, 1, -1)
+    """
+    exact = {category: i for i, category in enumerate(categories)}
+    as_number: dict[str, int] = {}
+    for category, i in exact.items():
+        as_number.setdefault(id_of_text(category), i)
+
+    def place(text: str) -> int:
+        found = exact.get(text)
+        return as_number.get(id_of_text(text), -1) if found is None else found
+
+    return place
 
 
 def natural_order(texts: Iterable[str]) -> tuple[str, ...]:
