@@ -20,7 +20,7 @@ from evenhand.privacy import Budget
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*the predicted signal-to-noise"),
-    pytest.mark.filterwarnings("ignore:.*cannot be told from empty ones"),
+    pytest.mark.filterwarnings("ignore:.*cannot be told from"),
     pytest.mark.filterwarnings("ignore::evenhand.estimators.plan.NoiseDrownsAnswers"),
     pytest.mark.filterwarnings("ignore::evenhand.estimators.drift.DriftWarning"),
     pytest.mark.filterwarnings("ignore:delta="),
