@@ -185,3 +185,15 @@ def test_what_is_no_frame_passes_as_it_is() -> None:
         assert as_pandas(value) is value
     frame = people()
     assert as_pandas(frame) is frame
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64", "int8"])
+@pytest.mark.parametrize("library", [pa.table, pl.DataFrame])
+def test_whole_numbers_with_gaps_keep_every_digit(library: Callable[..., Any], kind: str) -> None:
+    """As floats, two persons whose ids differ in the last digit would be one."""
+    largest = int(np.iinfo(kind).max)
+    ids: list[int | None] = [largest, None, largest - 1, 0]
+    frame = library({"id": pa.array(ids, kind)} if library is pa.table else {"id": pl.Series(ids)})
+    found = as_pandas(frame)["id"]
+    assert pd.api.types.is_integer_dtype(found.dtype)
+    assert [None if gone else int(i) for i, gone in zip(found, found.isna(), strict=True)] == ids

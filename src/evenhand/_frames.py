@@ -70,4 +70,17 @@ def as_pandas(values: Any) -> Any:
 
 def _frame(frame: nw.DataFrame[Any]) -> pd.DataFrame:
     kinds = {name: _NULLABLE.get(type(kind)) for name, kind in frame.schema.items()}
-    return frame.to_pandas().astype({name: kind for name, kind in kinds.items() if kind})
+    # Of whole numbers with gaps pandas makes floats, which do not hold them beyond 2 ** 53.
+    gaps = [name for name in frame.columns if _is_whole(frame[name]) and frame[name].null_count()]
+    whole = {name: _with_gaps(frame[name]) for name in gaps}
+    known = frame.to_pandas().assign(**whole)
+    return known.astype({name: kind for name, kind in kinds.items() if kind})
+
+
+def _is_whole(column: nw.Series[Any]) -> bool:
+    return bool(column.dtype.is_integer())
+
+
+def _with_gaps(column: nw.Series[Any]) -> pd.arrays.IntegerArray:
+    numbers = column.fill_null(0).to_numpy()
+    return pd.arrays.IntegerArray(numbers, column.is_null().to_numpy().astype(np.bool_))
