@@ -169,3 +169,13 @@ def test_a_column_that_stays_text_is_as_it_is_written(tmp_path: Path) -> None:
     assert frame["a"].tolist() == ["1.0", "+2"]
     assert frame["b"].tolist()[0] == 1
     assert frame["b"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_first_line_of_excel_names_the_separator(tmp_path: Path, end: str) -> None:
+    content = end.join(["sep=|", "a,b|c", "1,5|2", ""])
+    frame = read_table(written(tmp_path, content))
+    assert frame.to_dict("list") == {"a,b": ["1,5"], "c": [2]}
+    with pytest.raises(ValueError, match="line 4 has 1 values"):
+        read_table(written(tmp_path, content + "3"))
+    assert list(read_table(written(tmp_path, "sep=x,b\n1,2\n"))) == ["sep=x", "b"]

@@ -6,6 +6,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ _NO_TABLES = {
     b"\x28\xb5\x2f\xfd": "compressed by zstd",
     b"\x93NUMPY": "a NumPy array",
 }
+_NAMED = re.compile(r"sep=(.)(?=[\r\n])")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _written: ContextVar[tuple[str | None, str | None]] = ContextVar(
@@ -66,7 +68,7 @@ def read_table(
     ----------
     path : str or path
         Text with a header, plain or compressed by gzip, with lines that end in LF, CR LF or CR; or
-        Parquet.
+        Parquet. A first line ``sep=;`` of Excel names the separator.
     separator : str, optional
         One character between two values. Default: comma, semicolon, tab or bar, whichever parts the
         header into the most columns.
@@ -184,6 +186,10 @@ def _text(content: bytes, path: Path, encoding: str | None) -> str:
 
 
 def _csv(text: str, path: Path, separator: str | None, as_text: Collection[str]) -> pd.DataFrame:
+    if named := _NAMED.match(
+        text
+    ):  # as Excel writes it; left empty, so that lines keep their number
+        separator, text = separator or named[1], text[named.end(1) :]
     separator = separator or _separator(text, path)
     header = [as_written(name.strip()) for name in _header(text, separator, path)]
     unnamed = [i + 1 for i, name in enumerate(header) if not name]

@@ -256,6 +256,7 @@ def test_an_argument_of_another_type_is_said_by_its_name(given: dict, words: str
     [
         ({"n": "10"}, "n must be a whole number, got '10'"),
         ({"conditions": ["job"]}, "conditions must be a mapping such as"),
+        ({"constraints": "x"}, r"constraints must be a Constraint, got 'x' \(str\)\. Give a list"),
         *(
             ({"shares": shares}, "shares must be 8 finite numbers that are not negative")
             for shares in ([math.nan] * 8, [math.inf, *[0.0] * 7], [0.0] * 8, ["a"] * 8, 0.5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Self
@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import numpy as np
 import pandas as pd
 
-from evenhand._checks import together
+from evenhand._checks import of_type, together
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column
 from evenhand.generators.conditions import Conditions, Request
@@ -57,6 +57,14 @@ class Wanted:
         constraints: Sequence[Constraint],
     ) -> Self:
         """Read what is asked of the features; label and groups in ``conditions`` are left alone."""
+        several = isinstance(constraints, Iterable) and not isinstance(constraints, str)
+        for rule in constraints if several else (constraints,):
+            of_type(
+                "constraints",
+                rule,
+                Constraint,
+                "Give a list, such as [Constraint.order('from', 'to')].",
+            )
         codec.require([*conditions, *(name for rule in constraints for name in rule.columns)])
         likelihoods, columns = {}, {column.name: column for column in codec.columns}
 
