@@ -186,9 +186,7 @@ def _text(content: bytes, path: Path, encoding: str | None) -> str:
 
 
 def _csv(text: str, path: Path, separator: str | None, as_text: Collection[str]) -> pd.DataFrame:
-    if named := _NAMED.match(
-        text
-    ):  # as Excel writes it; left empty, so that lines keep their number
+    if named := _NAMED.match(text):  # its line stays, empty: others keep their number
         separator, text = separator or named[1], text[named.end(1) :]
     separator = separator or _separator(text, path)
     header = [as_written(name.strip()) for name in _header(text, separator, path)]

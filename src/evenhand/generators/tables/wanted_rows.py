@@ -59,12 +59,8 @@ class Wanted:
         """Read what is asked of the features; label and groups in ``conditions`` are left alone."""
         several = isinstance(constraints, Iterable) and not isinstance(constraints, str)
         for rule in constraints if several else (constraints,):
-            of_type(
-                "constraints",
-                rule,
-                Constraint,
-                "Give a list, such as [Constraint.order('from', 'to')].",
-            )
+            hint = "Give a list, such as [Constraint.order('from', 'to')]."
+            of_type("constraints", rule, Constraint, hint)
         codec.require([*conditions, *(name for rule in constraints for name in rule.columns)])
         likelihoods, columns = {}, {column.name: column for column in codec.columns}
 
