@@ -129,7 +129,7 @@ def test_the_judge_sees_a_traceback_a_second_line_and_a_wrong_code() -> None:
 
 
 def test_an_error_that_nobody_caught_is_seen(valid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **_more: object) -> None:
+    def broken(*_: object) -> None:
         raise KeyError("a defect")
 
     monkeypatch.setattr("evenhand.datasets.read_table", broken)

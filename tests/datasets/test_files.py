@@ -163,14 +163,6 @@ def test_a_folder_is_no_table(tmp_path: Path) -> None:
         read_table(tmp_path)
 
 
-def test_a_column_that_stays_text_is_as_it_is_written(tmp_path: Path) -> None:
-    path = written(tmp_path, "a,b\n1.0,1\n '+2 ,?\n")
-    frame = read_table(path, as_text=["a", "of another file"])
-    assert frame["a"].tolist() == ["1.0", "+2"]
-    assert frame["b"].tolist()[0] == 1
-    assert frame["b"].isna().tolist() == [False, True]
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_first_line_of_excel_names_the_separator(tmp_path: Path, end: str) -> None:
     content = end.join(["sep=|", "a,b|c", "1,5|2", ""])

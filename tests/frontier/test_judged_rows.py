@@ -275,19 +275,6 @@ def test_files_are_read_as_the_schema_says_and_what_is_made_anew_teaches_no_mode
             sweep(Grid(data=known, runs=(model,)), store)
 
 
-def test_what_is_text_in_public_files_is_text_in_private_ones(
-    town: Path, data: DataSource, tmp_path: Path
-) -> None:
-    """Else a code that is no number, of one private row, would say how all others are read."""
-    files: dict[str, Any] = {"schema": None}
-    for part, codes in (("private", ("1.0", "+2")), ("public", ("1.0", "x")), ("test", ("1.0",))):
-        frame = pd.read_csv(town.parent / f"{part}.csv")
-        files[part] = str(tmp_path / f"{part}.csv")
-        frame.assign(code=np.resize(codes, len(frame))).to_csv(files[part], index=False)
-    material = DataSource(**{**vars(data), **files}).load(0)
-    assert set(material.X["code"]) == {"1.0", "+2"}
-
-
 def test_what_the_rows_do_not_allow_is_said_before_any_fit(town: Path, tmp_path: Path) -> None:
     """Three classes, for which no rates are evened, and a column of names."""
     files = {}

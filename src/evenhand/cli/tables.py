@@ -121,8 +121,8 @@ def read_training(
         (with the rows), one group only, two tables that do not belong together, and text where
         numbers belong.
     """
+    table = read(private) if isinstance(private, Path) else private
     others = None if public is None else read(public)
-    table = read(private, like=others) if isinstance(private, Path) else private
     named = {roles.label: "--label"} | ({roles.unit: "--unit"} if roles.unit else {})
     named |= {c: "--drop" for c in roles.drop if others is None or c not in others}
     for column, option in named.items():
@@ -215,17 +215,12 @@ def _refuse_pictures(table: TypedTable) -> None:
         )
 
 
-def read(path: Path, *, like: TypedTable | None = None) -> TypedTable:
-    """Read a file as a table that messages call by its path.
-
-    What is text in ``like`` is text here: else one row, by a value that is no number, would say how
-    all others are read.
-    """
+def read(path: Path) -> TypedTable:
+    """Read a file as a table that messages call by its path."""
     from evenhand.datasets import read_table
     from evenhand.datasets.columns import TypedTable
 
-    as_text = () if like is None else like.texts
-    return TypedTable(read_table(path, as_text=as_text), path)
+    return TypedTable(read_table(path), path)
 
 
 def refuse_wrong(

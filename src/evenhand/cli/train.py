@@ -156,9 +156,9 @@ def _opened(
     """Read the private table where a choice of the method has to know its columns."""
     if choice is None or given.images or given.streams:
         return given.private, given, choice
-    public = None if given.public is None else read(given.public)
-    private = read(given.private, like=public)
-    given, choice = resolved(replace(given, method=AUTO), tuple(private), tuple(public or ()))
+    private = read(given.private)
+    public = () if given.public is None else tuple(read(given.public))
+    given, choice = resolved(replace(given, method=AUTO), tuple(private), public)
     train_checks.check(given)
     return private, given, choice
 

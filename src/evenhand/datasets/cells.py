@@ -44,9 +44,9 @@ class CellColumn:
         """Which rows have no value."""
         return np.array([value is None for value in self.values], dtype=np.bool_)
 
-    def places(self, categories: Sequence[str]) -> IntArray:
+    def places(self, categories: Sequence[str], *, as_numbers: bool = False) -> IntArray:
         """Return the position of each row's text in ``categories``; -1 is missing or none."""
-        place = place_among(categories)
+        place = place_among(categories, as_numbers=as_numbers)
         return np.array(
             [-1 if value is None else place(text_of(value)) for value in self.values],
             dtype=np.int64,

@@ -240,13 +240,14 @@ class Column:
             codes, values = pd.factorize(self.values.map(text_of, na_action="ignore"))
         return codes.astype(np.int64, copy=False), tuple(text_of(value) for value in values)
 
-    def places(self, categories: Sequence[str]) -> IntArray:
+    def places(self, categories: Sequence[str], *, as_numbers: bool = False) -> IntArray:
         """Return the position of each row's text in ``categories``; -1 is missing or none of them.
 
-        ``codes < 0`` tells one from the other.
+        ``codes < 0`` tells one from the other; ``as_numbers`` see :func:`place_among`.
         """
         # One more than texts: code -1, a missing value, reads the last one.
-        found = np.array([*map(place_among(categories), self.texts), -1], dtype=np.int64)
+        place = place_among(categories, as_numbers=as_numbers)
+        found = np.array([*map(place, self.texts), -1], dtype=np.int64)
         places: IntArray = found[self.codes]
         return places
 
@@ -372,15 +373,6 @@ class TypedTable:
         return list(self.frame.columns)
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """Names of the columns that hold neither numbers, truth values, dates, nor nothing."""
-        return tuple(
-            c.name
-            for c in self.columns
-            if not (c.is_number or c.is_bool or c.is_date or c.missing.all())
-        )
-
-    @property
     def columns(self) -> Iterator[Column]:
         """The columns, in order."""
         return (self[name] for name in self)
@@ -491,26 +483,27 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-def place_among(categories: Sequence[str]) -> Callable[[str], int]:
+def place_among(categories: Sequence[str], *, as_numbers: bool = False) -> Callable[[str], int]:
     """Return what says the position of a text among categories; -1 if it is none of them.
 
     A text that stands for a number is also the first category that is this number, written in any
-    way: whether a file is read as numbers can hang on one row of it.
+    way. With ``as_numbers`` it always is: whether a file is read as numbers can hang on one row of
+    it, and what becomes of a record may not.
 
     Examples
     --------
-    >>> place = place_among(["a", "1.0", "1"])
-    >>> place("1"), place("1.0"), place("+1"), place("b")
-    (2, 1, 1, -1)
+    >>> place, same = (place_among(["a", "1.0", "1"], as_numbers=n) for n in (False, True))
+    >>> [(place(text), same(text)) for text in ("1", "1.0", "+1", "b")]
+    [(2, 1), (1, 1), (1, 1), (-1, -1)]
     """
-    exact = {category: i for i, category in enumerate(categories)}
-    as_number: dict[str, int] = {}
-    for category, i in exact.items():
-        as_number.setdefault(id_of_text(category), i)
+    exact = {} if as_numbers else {category: i for i, category in enumerate(categories)}
+    number: dict[str, int] = {}
+    for i, category in enumerate(categories):
+        number.setdefault(id_of_text(category), i)
 
     def place(text: str) -> int:
         found = exact.get(text)
-        return as_number.get(id_of_text(text), -1) if found is None else found
+        return number.get(id_of_text(text), -1) if found is None else found
 
     return place
 

@@ -74,6 +74,9 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
     A numeric column becomes ``(value - mean) / sd``, with both numbers taken over the public rows,
     then moved into [-clip, clip]. A categorical column becomes one 0/1 feature per category.
 
+    Categories that are one number, such as "1" and "1.0", are the first of them: whether a file is
+    read as numbers or as text can hang on one record.
+
     What is not there: a missing number becomes the public median; a missing category and a
     category that the schema does not name become zeros throughout. Where the public rows had
     missing values (or the schema says so), a further feature "... is missing" is 1.
@@ -323,7 +326,7 @@ def _encode_categories(
     column: ColumnSchema, values: Column | CellColumn, block: FloatArray
 ) -> None:
     """Write the one-hot code, and the missing mark if there is one, into ``block``."""
-    places = values.places(column.categories)
+    places = values.places(column.categories, as_numbers=True)
     known = np.flatnonzero(places >= 0)
     block[known, places[known]] = 1.0
     if column.missing:

@@ -8,7 +8,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from os import PathLike
@@ -56,11 +56,7 @@ def tables_written(*, separator: str | None = None, encoding: str | None = None)
 
 
 def read_table(
-    path: str | PathLike[str],
-    *,
-    separator: str | None = None,
-    encoding: str | None = None,
-    as_text: Collection[str] = (),
+    path: str | PathLike[str], *, separator: str | None = None, encoding: str | None = None
 ) -> pd.DataFrame:
     """Read a CSV or Parquet file.
 
@@ -74,8 +70,6 @@ def read_table(
         header into the most columns.
     encoding : str, optional
         Of the text, such as "latin-1". Default: UTF-8, or UTF-16 where the file begins as such.
-    as_text : collection of str
-        Columns of CSV that stay text as it is written, also where every value is a number.
 
     Returns
     -------
@@ -117,7 +111,7 @@ def read_table(
     frame = (
         _parquet(content, path)
         if is_parquet
-        else _csv(_text(content, path, encoding), path, separator, as_text)
+        else _csv(_text(content, path, encoding), path, separator)
     )
     if not len(frame):
         raise ValueError(f"{path} has a header and no rows.")
@@ -185,7 +179,7 @@ def _text(content: bytes, path: Path, encoding: str | None) -> str:
     return text
 
 
-def _csv(text: str, path: Path, separator: str | None, as_text: Collection[str]) -> pd.DataFrame:
+def _csv(text: str, path: Path, separator: str | None) -> pd.DataFrame:
     if named := _NAMED.match(text):  # its line stays, empty: others keep their number
         separator, text = separator or named[1], text[named.end(1) :]
     separator = separator or _separator(text, path)
@@ -218,7 +212,7 @@ def _csv(text: str, path: Path, separator: str | None, as_text: Collection[str])
         )
     except ValueError as error:  # pandas' ParserError is one, too
         raise ValueError(f"{path} is not a table: {first_line(error)}.") from None
-    return frame.apply(lambda c: _cells(c) if c.name in as_text else numbers_if_all_are(c))
+    return frame.apply(numbers_if_all_are)
 
 
 def _refuse_ragged(text: str, separator: str, width: int, path: Path) -> None:
@@ -262,7 +256,9 @@ def _header(text: str, separator: str, path: Path) -> list[str]:
 
 def numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the column as numbers if every value is one and none has a leading zero."""
-    column = _cells(column)
+    column = column.str.strip()
+    if column.str.startswith("'").any():
+        column = column.map(as_written, na_action="ignore").str.strip()
     known = column.dropna()
     if not len(known) or known.str.match(r"[+-]?0\d").any():
         return column
@@ -278,14 +274,6 @@ def numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
     elif numbers.dtype.kind == "f" and (numbers.abs() < 2**53).all() and (numbers % 1 == 0).all():
         numbers = numbers.astype("Int64")  # pandas writes 3 as 3.0 where others are missing
     return numbers.reindex(column.index)
-
-
-def _cells(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the texts of a column as they were before they were written to a file."""
-    column = column.str.strip()
-    if column.str.startswith("'").any():
-        column = column.map(as_written, na_action="ignore").str.strip()
-    return column
 
 
 def first_line(error: Exception) -> str:

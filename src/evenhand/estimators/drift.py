@@ -224,7 +224,7 @@ class Parts:
         """Return the part of each row, which follows from that row alone."""
         last = len(self.words) - 1
         if self.edges is None:
-            places = column.places(self.categories)
+            places = column.places(self.categories, as_numbers=True)
             return np.where(places < 0, last, places)
         numbers = column.numbers
         found = np.searchsorted(self.edges, numbers, side="right")

@@ -568,7 +568,7 @@ def _by_public_rows(
             bounds = column.bounds or _range(public[column.name].numbers)
             columns.append(replace(column, bounds=bounds, integer=whole))
             continue
-        places = own.places(column.categories)
+        places = own.places(column.categories, as_numbers=True)
         # The last one stands for what the encoder does not name, so it must not name it.
         known = np.array([*column.categories, _free(OTHER, column.categories)], dtype=object)
         texts = known[np.where(places < 0, len(known) - 1, places)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,6 @@ from evenhand import _checks, _values
 from evenhand._words import PIXEL_NETWORKS
 from evenhand.datasets import Dataset, Schema, inspect, read_table
 from evenhand.datasets.catalogue import TABLES
-from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.features.reading import PictureReading, Progress
 from evenhand.datasets.features.words import DEFAULT
 from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
@@ -417,9 +416,8 @@ def _columns(file: str, _: object) -> tuple[str, ...]:
 
 
 def _from_files(source: DataSource) -> Material:
+    private = _read(source, str(source.private), unit=source.unit)
     public = None if source.public is None else _read(source, source.public, labelled=False)
-    as_text = () if public is None else TypedTable.of(public.X).texts
-    private = _read(source, str(source.private), unit=source.unit, as_text=as_text)
     test = _read(source, str(source.test))
     classes, columns = private.classes, list(private.X.columns)
     rows = {} if source.pictures is None else _pictures_of_files(source)
@@ -470,15 +468,10 @@ def _from_files(source: DataSource) -> Material:
 
 
 def _read(
-    source: DataSource,
-    file: str,
-    *,
-    unit: str | None = None,
-    labelled: bool = True,
-    as_text: Collection[str] = (),
+    source: DataSource, file: str, *, unit: str | None = None, labelled: bool = True
 ) -> Dataset:
     """Read one file; only the private one need have every column that is left out."""
-    table = read_table(file, as_text=as_text)
+    table = read_table(file)
     if not labelled:
         table = _with_label(table, source)
     is_private = file == source.private
