@@ -133,19 +133,19 @@ def test_more_rows_than_there_is_memory_for_are_refused_before_anything_is_spent
 def test_one_private_row_does_not_say_how_the_others_are_read(
     written: str, odd: str, tmp_path: Path
 ) -> None:
-    """A column of a private CSV becomes text by one cell; public rows say what is a category."""
+    """A column of a private CSV becomes text by one cell."""
+    known = dict.fromkeys([written.format(0), written.format(1), "x", "1.0", "1"])
+    declared = {"columns": [{"name": "code", "categories": list(known)}]}
+    (tmp_path / "schema.json").write_text(json.dumps(declared))
 
     def encoded(last: str) -> np.ndarray:
         codes = [written.format(i % 3) for i in range(30)]
         rows = [f"{code},{i % 2}" for i, code in enumerate([*codes, last])]
         (tmp_path / "private.csv").write_text("\n".join(["code,y", *rows]))
-        tables = read_training(
-            tmp_path / "private.csv", tmp_path / "public.csv", Roles(label="y", sensitive=()), None
-        )
-        return PublicEncoder().fit(tables.X_public).transform(tables.X)[:-1]
+        roles = Roles(label="y", sensitive=())
+        tables = read_training(tmp_path / "private.csv", None, roles, tmp_path / "schema.json")
+        return PublicEncoder(tables.schema).fit(None).transform(tables.X)[:-1]
 
-    known = [written.format(0), written.format(1), "x", "1.0", "1"]
-    (tmp_path / "public.csv").write_text("\n".join(["code", *dict.fromkeys(known), *known]))
     usual = encoded(written.format(1))
-    assert usual.any(axis=1).sum() == 20  # of the third code there is no public row
+    assert usual.any(axis=1).sum() == 20  # of the third code nothing is declared
     np.testing.assert_array_equal(encoded(odd), usual)
