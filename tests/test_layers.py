@@ -25,6 +25,7 @@ SHARED = {
     "_stored",
     "_torch",
     "_roles",
+    "_numerals",
     "_units",
     "_values",
     "_version",

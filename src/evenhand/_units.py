@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -12,15 +11,13 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _values
+from evenhand._numerals import numeral
 from evenhand.typing import Array, ArrayLike, BoolArray, IntArray
 
 SMALLEST_KEY: Final = 16  # bytes: 128 bits cannot be guessed
 LARGEST_KEY: Final = 64  # bytes: the longest key that BLAKE2b takes
 
-_NUMBER: Final = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-"""Text that is a number, and not a code with leading zeros."""
 _LARGEST: Final = 2**53
-_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 
 
 def digest(name: str, key: bytes, purpose: bytes) -> int:
@@ -118,7 +115,7 @@ def first_records(ids: Array, most: int) -> BoolArray:
 
 def _canonical(name: object) -> str:
     if isinstance(name, str):
-        return id_of_text(str(name))
+        return numeral(str(name))
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         return str(int(name))
     if isinstance(name, float | np.floating) and float(name).is_integer():
@@ -134,13 +131,3 @@ def _canonical(name: object) -> str:
         f"({type(name).__name__}). "
         "Write the ids as strings, for example units.astype(str)."
     )
-
-
-def id_of_text(name: str) -> str:
-    """Return what the same id, or category, would be called if it had been read as a number."""
-    if not _NUMBER.fullmatch(name):
-        return name
-    if _WHOLE.fullmatch(name):  # int() reads 4,300 digits at most
-        return "0" if name in ("-0", "+0") else name.lstrip("+")
-    number = float(name)
-    return str(int(number)) if number.is_integer() else repr(number)

@@ -19,7 +19,7 @@ import pandas as pd
 from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._frames import as_pandas
-from evenhand._units import id_of_text
+from evenhand._numerals import numeral
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 Kind: TypeAlias = Literal["numeric", "categorical"]
@@ -499,11 +499,11 @@ def place_among(categories: Sequence[str], *, as_numbers: bool = False) -> Calla
     exact = {} if as_numbers else {category: i for i, category in enumerate(categories)}
     number: dict[str, int] = {}
     for i, category in enumerate(categories):
-        number.setdefault(id_of_text(category), i)
+        number.setdefault(numeral(category), i)
 
     def place(text: str) -> int:
         found = exact.get(text)
-        return number.get(id_of_text(text), -1) if found is None else found
+        return number.get(numeral(text), -1) if found is None else found
 
     return place
 

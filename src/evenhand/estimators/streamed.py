@@ -19,7 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from evenhand import _values
 from evenhand._arrow import pa, pc
 from evenhand._frames import as_pandas
-from evenhand._units import id_of_text, ids_of
+from evenhand._numerals import numeral
+from evenhand._units import ids_of
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.parquet import ParquetRows, Piece, divided
 from evenhand.estimators.callers import check_callers
@@ -289,7 +290,7 @@ def _ids(column: Any, name: str, start: int) -> tuple[Sequence[str], IntArray]:
     gone = np.isnan(at) if at.dtype.kind == "f" else np.zeros(len(at), dtype=np.bool_)
     at = np.where(gone, 0, at).astype(np.int64)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        texts = [id_of_text(text) for text in values.to_pylist()]
+        texts = [numeral(text) for text in values.to_pylist()]
         gone |= np.array([text == "" for text in texts], dtype=np.bool_)[at] if texts else True
     elif pa.types.is_integer(values.type):
         texts = list(map(str, values.to_pylist()))

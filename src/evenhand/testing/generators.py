@@ -95,6 +95,19 @@ def pictures(
     return (np.stack([out, out // 2, 255 - out], axis=3) if colour else out), y, side
 
 
+def nearest_cell(
+    drawn: NDArray[Any], images: NDArray[Any], y: NDArray[Any], side: NDArray[Any]
+) -> tuple[str, str]:
+    """Return the label and group of bars whose mean is nearest to that of drawn pictures."""
+    mean = drawn.mean(axis=0)
+    apart = {
+        (a, b): float(((mean - images[(y == a) & (side == b)].mean(axis=0) / 255) ** 2).sum())
+        for a in ("lies", "stands")
+        for b in ("left", "right")
+    }
+    return min(apart, key=lambda cell: apart[cell])
+
+
 _FITTED: dict[type, Any] = {}  # one fit for all tests of a method
 
 
