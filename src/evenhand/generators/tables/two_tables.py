@@ -97,6 +97,7 @@ class TwoTableSynthesizer(Synthesizer):
     >>> seen = pd.DataFrame({"id": np.repeat(people["id"], n), "ward": "A"})
     >>> made = TwoTableSynthesizer(random_state=0).fit(
     ...     people, seen, key="id", label="ill", sensitive="sex", most=4,
+    ...     schema=Schema.declared({"sex": ["F", "M"], "ill": ["no", "yes"]}),
     ...     budget=Budget(epsilon=4.0, delta=1e-6),
     ... )
     >>> persons, visits = made.sample(1000, random_state=0)
