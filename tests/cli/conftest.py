@@ -33,17 +33,16 @@ ASKED = {
     "--seed": "0",
     "--public": "public.csv",
 }
-# A grid of the town, but for what its runs are.
-GRID = """
+# A grid of such tables, but for what its runs are; then one of the town.
+TABLES = """
 [data]
 private = "private.csv"
 public = "public.csv"
 test = "test.csv"
 label = "loan"
 sensitive = "sex"
-drop = ["person"]
-[[runs]]
 """
+GRID = TABLES + 'drop = ["person"]\n[[runs]]\n'
 
 
 def command(changes: dict[str, str | None], private: str = "private.csv") -> list[str]:

@@ -21,20 +21,15 @@ from evenhand.frontier.train import Task, Trained, train
 from evenhand.methods import METHODS
 from evenhand.privacy.gaussian import epsilon_from_mu
 
-GRID = """
-[data]
-private = "private.csv"
-public = "public.csv"
-test = "test.csv"
-label = "loan"
-sensitive = "sex"
+from .conftest import TABLES
 
-[[runs]]
+RUNS = """[[runs]]
 method = ["fairpate", "pate"]
 epsilon = [4, 8]
 margin = 0.1
 n_teachers = 30
 """
+GRID = TABLES + RUNS
 
 
 def write_tables() -> None:
@@ -125,7 +120,7 @@ def test_runs_without_a_gap_stand_on_no_front_and_that_is_said(spec: Path) -> No
     # So few calibration rows: the reject option refuses everybody, and no rate is left.
     pd.read_csv("test.csv").head(20).to_csv("labelled.csv", index=False)
     spec.write_text(
-        GRID.split("[[runs]]")[0] + 'calibration = "labelled.csv"\n[[runs]]\n'
+        TABLES + 'calibration = "labelled.csv"\n[[runs]]\n'
         'method = "non-private"\nfairness = "equalized-odds"\nreject_margin = 0.01\n'
     )
     result = run("grid.toml", "--out", "out")
@@ -150,7 +145,7 @@ def test_a_model_without_privacy_among_them_is_said(spec: Path) -> None:
 def test_the_cost_counts_what_the_folder_holds_of_other_grids(spec: Path) -> None:
     first = json.loads(run("grid.toml", "--out", "front", "--json").stdout)["cost"]
     only = spec.with_name("only.toml")
-    only.write_text(GRID[: GRID.index("[[runs]]")] + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\n')
+    only.write_text(TABLES + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\n')
     result = json.loads(run("only.toml", "--out", "front", "--json").stdout)
     # Steps are charged for adding or removing a record, votes for replacing one: two sums.
     (steps,) = [p for p in result["cost"]["parts"] if p["n_basic"]]
@@ -165,7 +160,6 @@ def test_the_cost_counts_what_the_folder_holds_of_other_grids(spec: Path) -> Non
 def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a frontier of one run of each method."""
     folder = tmp_path_factory.mktemp("every")
-    data = GRID[: GRID.index("[[runs]]")]
     more = {"record": 'at = "S_in"\nfairness_weight = 2\n', "attribute": ""}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -173,7 +167,7 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for what, arguments in more.items():  # the two cannot stand on one frontier
             methods = [name for name, method in METHODS.items() if method.protects == what]
             Path(f"{what}.toml").write_text(
-                f"{data}[[runs]]\nmethod = {json.dumps(methods)}\n"
+                f"{TABLES}[[runs]]\nmethod = {json.dumps(methods)}\n"
                 f"epsilon = 4\nmargin = 0.3\nn_teachers = 30\n{arguments}"
             )
             result = run(f"{what}.toml", "--out", "front", "--json")
@@ -211,10 +205,7 @@ def test_the_command_of_a_run_trains_it(
 
 def test_a_reject_option_is_said_to_need_the_group(spec: Path) -> None:
     only = spec.with_name("only.toml")
-    only.write_text(
-        GRID[: GRID.index("[[runs]]")]
-        + '[[runs]]\nmethod = "pate"\nepsilon = 4\nreject_margin = 0.1\n'
-    )
+    only.write_text(TABLES + '[[runs]]\nmethod = "pate"\nepsilon = 4\nreject_margin = 0.1\n')
     assert run("only.toml", "--out", "front").exit_code == 0
     with RunStore("front/runs.db") as store:
         assert {r.fairness_kind for r in store.runs()} == {"reject option, group needed"}

@@ -8,14 +8,18 @@ from evenhand.typing import FloatArray, IntArray
 
 
 def population(
-    n: int = 1500, n_groups: int = 2, n_classes: int = 2, seed: int = 0
+    n: int = 1500, n_groups: int = 2, n_classes: int = 2, *, unlike: bool = False
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Rows whose class leans on a feature that leans on the group."""
-    rng = np.random.default_rng(seed)
+    """Rows whose class leans on a feature that leans on the group.
+
+    ``unlike``: the groups also differ in how well the features tell the class.
+    """
+    rng = np.random.default_rng(0)
     groups = rng.integers(0, n_groups, n)
     X = rng.normal(size=(n, 5))
     X[:, 0] += groups * 0.9
-    scores = X[:, :1] * np.arange(n_classes) + rng.normal(size=(n, n_classes))
+    scale = 0.3 + 1.2 * groups[:, None] if unlike else 1.0
+    scores = X[:, :1] * np.arange(n_classes) + rng.normal(size=(n, n_classes)) * scale
     return X, scores.argmax(axis=1), groups
 
 

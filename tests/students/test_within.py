@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from populations import population
 from runs import falls_short
 from scipy.optimize import approx_fprime
 
@@ -103,19 +104,6 @@ def test_weights_and_probabilities_give_the_differences_of_expected_tables(
     assert found == pytest.approx(worst, abs=1e-10)
 
 
-def population(
-    n: int = 1500, n_groups: int = 2, n_classes: int = 2, seed: int = 0
-) -> tuple[FloatArray, IntArray, IntArray]:
-    """Rows of groups that differ in level and in how well the features tell the class."""
-    rng = np.random.default_rng(seed)
-    groups = rng.integers(0, n_groups, n)
-    X = rng.normal(size=(n, 5))
-    X[:, 0] += groups * 0.9
-    noise = rng.normal(size=(n, n_classes)) * (0.3 + 1.2 * groups[:, None])
-    y = (X[:, :1] * np.arange(n_classes) + noise).argmax(axis=1)
-    return X, y, groups
-
-
 def label_loss(y: IntArray, n_classes: int) -> LabelLoss:
     return LabelLoss(labels=y, rows=np.arange(len(y)), n_classes=n_classes, C=0.5)
 
@@ -127,7 +115,7 @@ def label_loss(y: IntArray, n_classes: int) -> LabelLoss:
 def test_the_gradient_is_that_of_the_value(
     apart: bool, n_classes: int, kind: type, reference: str
 ) -> None:
-    X, y, groups = population(60, n_groups=3, n_classes=n_classes)
+    X, y, groups = population(60, n_groups=3, n_classes=n_classes, unlike=True)
     rng = np.random.default_rng(2)
     other = rng.normal(size=(45, 5))
     within = Within(
@@ -156,7 +144,7 @@ def test_the_gradient_is_that_of_the_value(
 def test_decisions_are_within_the_margin_and_were_not_before(
     margin: float, kind: type, n_groups: int, n_classes: int
 ) -> None:
-    X, y, groups = population(n_groups=n_groups, n_classes=n_classes)
+    X, y, groups = population(n_groups=n_groups, n_classes=n_classes, unlike=True)
     notion = kind(margin=margin)
     within = Within(
         notion=notion, groups=groups, n_groups=n_groups, labels=y, source="calibration rows"
@@ -175,7 +163,7 @@ def test_decisions_are_within_the_margin_and_were_not_before(
 
 
 def test_margins_are_read_on_rows_of_their_own() -> None:
-    X, y, groups = population(3000)
+    X, y, groups = population(3000, unlike=True)
     notion = EqualizedOdds(margin=0.05)
     small = np.arange(0, 3000, 5)
     within = Within(
@@ -200,7 +188,7 @@ def test_a_margin_that_is_not_met_is_said_with_where_it_was_read(
     kind: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evenhand.students.constrained.STIFFNESS", 1e-9)
-    X, y, groups = population(n_classes=3)
+    X, y, groups = population(n_classes=3, unlike=True)
     notion = kind(margin=0.01)
     for source, said in (
         ("calibration rows", "on the labelled calibration rows is within 0.01; the best has 0"),
@@ -252,7 +240,7 @@ def test_a_student_learns_its_margin_from_shares() -> None:
     # Votes are the truth here, so only noise stands between the student's view and the true gap: in
     # the mean over its draws at most two thirds are left (correct code fails with probability
     # 1e-6). A student that ignores the margin keeps all of it, and the same runs convict that.
-    X, y, groups = population(4000)
+    X, y, groups = population(4000, unlike=True)
     notion = EqualizedOdds(margin=0.05)
     within = Within(notion=notion, groups=groups, n_groups=2)
     gaps = []
@@ -290,7 +278,7 @@ def labels_of(given: IntArray, n_classes: int = 2) -> Answers:
 def test_answers_tell_the_classes_through_a_student_without_a_margin(
     bought: str, n_classes: int
 ) -> None:
-    X, y, groups = population(3000, n_classes=n_classes)
+    X, y, groups = population(3000, n_classes=n_classes, unlike=True)
     rng = np.random.default_rng(0)
     said = np.where(rng.random(3000) < 0.3, (y + 1) % n_classes, y)
     answers: Answers | Shares = labels_of(said, n_classes)
@@ -319,7 +307,7 @@ def test_answers_tell_the_classes_through_a_student_without_a_margin(
 def test_a_class_that_no_teacher_votes_for_has_no_part_in_the_margin(
     bought: str, kind: type
 ) -> None:
-    X, y, groups = population(1500)
+    X, y, groups = population(1500, unlike=True)
     rng = np.random.default_rng(0)
     answers: Answers | Shares = labels_of(y, 3)
     if bought != "labels":
@@ -355,7 +343,7 @@ def test_a_class_counts_where_its_shares_are_clear_of_their_noise() -> None:
 
 
 def test_a_group_without_any_answer_keeps_the_students_word() -> None:
-    X, y, groups = population(900)
+    X, y, groups = population(900, unlike=True)
     said = np.where(groups == 1, -1, y)
     answers = Answers(
         labels=said,
@@ -386,7 +374,7 @@ def test_a_cell_below_one_record_is_not_read() -> None:
 
 
 def test_what_cannot_be_bound_is_refused() -> None:
-    X, y, groups = population(50)
+    X, y, groups = population(50, unlike=True)
     within = Within(notion=EqualizedOdds(margin=0.1), groups=groups, n_groups=2)
     with pytest.raises(ValueError, match="labels is missing"):
         fit_linear(X, label_loss(y, 2), within)
