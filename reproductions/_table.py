@@ -202,16 +202,21 @@ def later(rows: Iterable[Mapping[str, Any]], first: str, second: str) -> str:
 
 
 def asked(
-    about: str | None, seeds: int | None = None, data: Iterable[str] = ()
+    about: str | None, seeds: int | None = None, *, keeps: bool = True, **each: Iterable[str]
 ) -> argparse.ArgumentParser:
-    """Return a parser of what scripts that keep runs have in common; ``data`` are all that is."""
-    parser, names = argparse.ArgumentParser(description=about), list(data)
-    if names:
-        parser.add_argument("--data", nargs="+", choices=names, default=names)
+    """Return a parser of what scripts have in common.
+
+    ``each`` are options by name, with all that is to be measured; a script that ``keeps`` finished
+    runs goes on after a stop.
+    """
+    parser = argparse.ArgumentParser(description=about)
+    for name, every in each.items():
+        parser.add_argument(f"--{name}", nargs="+", choices=list(every), default=list(every))
     if seeds is not None:
         parser.add_argument("--seeds", type=int, default=seeds)
-    files = ("--kept", "--keep", "--runs")
-    parser.add_argument(*files, type=Path, help="finished runs, to go on after a stop")
+    if keeps:
+        files = ("--kept", "--keep", "--runs")
+        parser.add_argument(*files, type=Path, help="finished runs, to go on after a stop")
     parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     return parser
 

@@ -41,14 +41,13 @@ known to be in the table, is two such steps. Of 200 seeds that were planned 40 w
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _table import RESULTS, commit, rule, write
+from _table import RESULTS, asked, commit, rule, write
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -363,10 +362,8 @@ def save(rows: list[dict[str, Any]], attacks: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure all rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=40)
+    parser = asked(__doc__, seeds=40, keeps=False)
     parser.add_argument("--table", action="append", choices=TABLES, help="default: all")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
     given = parser.parse_args()
     rows = [row for table in given.table or TABLES for row in measure(table, given.seeds)]
     attacks = [] if given.table else [attack(epsilon) for epsilon in EPSILONS]

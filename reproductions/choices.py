@@ -21,13 +21,12 @@ error on 6,000 rows of ACS-Income (a guess errs on half) with fewer and fewer te
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from _table import write
+from _table import asked, write
 from scipy.special import expit
 
 from evenhand.datasets import (
@@ -239,10 +238,9 @@ class Runs:
 
 def main() -> None:
     """Measure every choice and print a row for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, keeps=False)
     parser.add_argument("--draws", type=int, default=4)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     errors: dict[str, dict[str, list[float]]] = {choice.name(): {} for choice in CHOICES}
     for name, loader, n_rows in TABLES:
         data = loader()
@@ -252,17 +250,17 @@ def main() -> None:
                 errors[choice.name()].setdefault(name, []).extend(
                     runs.error(choice, epsilon, draw)
                     for epsilon in EPSILONS
-                    for draw in range(arguments.draws)
+                    for draw in range(given.draws)
                 )
         print(name, flush=True)
     rows = [row_of(name, found) for name, found in errors.items()]
-    under = [margin_row(choice, arguments.draws) for choice in UNDER_A_MARGIN]
-    drowned = [row for factor in FEWER for row in drowned_rows(factor, arguments.draws)]
+    under = [margin_row(choice, given.draws) for choice in UNDER_A_MARGIN]
+    drowned = [row for factor in FEWER for row in drowned_rows(factor, given.draws)]
     lines = [*as_table(rows), "", *as_margin_table(under), "", *as_drowned_table(drowned)]
     print("\n".join(lines))
-    if arguments.save:
+    if given.save:
         document = __doc__.replace("    python", "`python").replace("[--save]", "[--save]`")
-        about = {"draws": arguments.draws, "rows": rows, "margins": under}
+        about = {"draws": given.draws, "rows": rows, "margins": under}
         about |= {"drowned": drowned}
         write("choices", about, f"# {document}", *lines)
 

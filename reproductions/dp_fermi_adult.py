@@ -17,13 +17,12 @@ Which row it is, is read off after the fact, as the published frontier was. "no"
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
 import fairpate_figure2
 import numpy as np
-from _table import commit, interval, rule, write
+from _table import asked, commit, interval, rule, write
 from fairpate_figure2 import LOADERS
 
 from evenhand import Budget, DPFERMIClassifier
@@ -94,15 +93,12 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=5, keeps=False).parse_args()
     rows = []
     for name, epsilon in PUBLISHED:
         data = LOADERS[name]()
         for weight in WEIGHTS:
-            repeats = [run(data, epsilon, weight, seed) for seed in range(asked.seeds)]
+            repeats = [run(data, epsilon, weight, seed) for seed in range(given.seeds)]
             errors, gaps, seconds = (list(column) for column in zip(*repeats, strict=True))
             row: dict[str, Any] = {"data": name, "epsilon": epsilon, "weight": weight}
             row["error"], row["error_pm"] = interval(errors)
@@ -113,8 +109,8 @@ def main() -> None:
             print(line(row), flush=True)
     found = verdicts(rows)
     print("\n".join(map(verdict_line, found)))
-    if asked.save:
-        save(rows, found, asked.seeds)
+    if given.save:
+        save(rows, found, given.seeds)
 
 
 def line(row: dict[str, Any]) -> str:

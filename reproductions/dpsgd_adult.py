@@ -13,14 +13,13 @@ and for margins the published numbers of DP-FERMI.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import dp_fermi_adult
 import numpy as np
-from _table import commit, interval, rule, write
+from _table import asked, commit, interval, rule, write
 from fairpate_figure2 import LOADERS
 
 from evenhand import Budget, DemographicParity, DPSGDClassifier
@@ -109,16 +108,13 @@ def agrees(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=5, keeps=False).parse_args()
     rows = []
     for key in REFERENCE:
         name, epsilon = key
         data = LOADERS[name]()
         found: dict[str, list[tuple[float, float, float]]] = {}
-        for seed in range(asked.seeds):
+        for seed in range(given.seeds):
             for setting, error, gap, seconds in runs(data, epsilon, seed):
                 found.setdefault(setting, []).append((error, gap, seconds))
         for setting, repeats in found.items():
@@ -132,8 +128,8 @@ def main() -> None:
             row["repeats"] = repeats
             rows.append(row)
             print(line(row), flush=True)
-    if asked.save:
-        save(rows, asked.seeds)
+    if given.save:
+        save(rows, given.seeds)
 
 
 def line(row: dict[str, Any]) -> str:

@@ -34,7 +34,6 @@ that guesses the majority class.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import warnings
@@ -42,7 +41,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from _table import RESULTS, commit, interval, rule, write
+from _table import RESULTS, asked, commit, interval, rule, write
 from fairpate_figure2 import error_at
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier
@@ -276,21 +275,18 @@ def save(commit: str, rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--rules", nargs="+", default=list(RULES), choices=RULES)
+    parser = asked(__doc__, seeds=10, rules=RULES, keeps=False)
     parser.add_argument("--method", nargs="+", default=[FAIRPATE, AFTER], choices=[FAIRPATE, AFTER])
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     warnings.simplefilter("ignore", ConstantStudentWarning)
     warnings.simplefilter("ignore", FewAnswersWarning)
-    rows = rows_of(asked.seeds, asked.rules, asked.method)
+    rows = rows_of(given.seeds, given.rules, given.method)
     at = commit()
     if any("commit" in row for row in rows):
         at = json.loads((RESULTS / "fairpate_accounting.json").read_text())["commit"]
     for said in claims(rows):
         print(said)
-    if asked.save:
+    if given.save:
         save(at, rows)
 
 

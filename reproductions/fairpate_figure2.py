@@ -75,7 +75,6 @@ the grids of margins and weights, here as in the figures.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import warnings
@@ -84,7 +83,7 @@ from typing import Any
 
 import numpy as np
 from _pictures import Axis, Panel, Series, around, axis, draw
-from _table import RESULTS, beside_saved, commit, interval, rule, select, write
+from _table import RESULTS, asked, beside_saved, commit, interval, rule, select, write
 from scipy import stats
 
 from evenhand import (
@@ -666,20 +665,16 @@ def measured(name: str, seeds: int, methods: list[str], notions: list[str]) -> l
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", default=list(LOADERS), choices=LOADERS)
-    parser.add_argument("--method", nargs="+", default=list(METHODS), choices=METHODS)
-    parser.add_argument("--notion", nargs="+", default=list(KINDS), choices=KINDS)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
+    given = asked(
+        __doc__, seeds=10, data=LOADERS, method=METHODS, notion=KINDS, keeps=False
+    ).parse_args()
     warnings.simplefilter("ignore", MarginNotMet)  # a row like the others here
     warnings.simplefilter("ignore", ConstantStudentWarning)  # and so is this
     rows: list[dict[str, Any]] = []
-    for name in arguments.data:
-        fresh = measured(name, arguments.seeds, arguments.method, arguments.notion)
+    for name in given.data:
+        fresh = measured(name, given.seeds, given.method, given.notion)
         rows += fresh
-        if arguments.save:  # after each data set: a run that is stopped keeps what it has
+        if given.save:  # after each data set: a run that is stopped keeps what it has
             save(fresh, name)
     if {row["data"] for row in rows} == set(LOADERS):
         print("\n".join([*map(point_line, points(rows)), *map(claim_line, claims(rows))]))

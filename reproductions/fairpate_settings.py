@@ -33,7 +33,6 @@ beyond it on one side. Nothing is chosen by these rows, and no default follows f
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 import warnings
@@ -42,7 +41,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _table import commit, interval, keep, kept, rule, write
+from _table import asked, commit, interval, keep, kept, rule, write
 
 from evenhand import Budget, DemographicParity, FairPATEClassifier
 from evenhand.baselines.as_printed_fairpate import AsPrintedFairPATEClassifier
@@ -276,18 +275,12 @@ def save(commit: str, rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--task", nargs="+", default=list(TASKS), choices=TASKS)
-    parser.add_argument("--algorithm", nargs="+", default=list(KINDS), choices=KINDS)
-    parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--runs", type=Path, help="keep finished runs here, and go on from them")
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=6, task=TASKS, algorithm=KINDS).parse_args()
     warnings.simplefilter("ignore", ConstantStudentWarning)
     warnings.simplefilter("ignore", FewAnswersWarning)
     rows, at = [], ""
-    for task in asked.task:
-        runs = runs_of(task, asked.seeds, asked.runs, asked.algorithm)
+    for task in given.task:
+        runs = runs_of(task, given.seeds, given.kept, given.algorithm)
         y = np.asarray(TASKS[task]().y)
         guess = float(1 - np.bincount(y).max() / len(y))
         at = " and ".join(sorted({*at.split(" and "), *(one["commit"] for one in runs)} - {""}))
@@ -295,7 +288,7 @@ def main() -> None:
         rows += [row_of(task, case, runs, guess) for case in CASES if tuple(case) in run_cases]
     for told in effects(rows):
         print(effect_line(told))
-    if asked.save:
+    if given.save:
         save(at, rows)
 
 

@@ -14,7 +14,6 @@ a record to categories that only the synthetic table has.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import tempfile
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _table import commit, rule, write
+from _table import asked, commit, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import Schema, load_adult, load_german, load_parkinsons
@@ -124,18 +123,17 @@ def save(rows: list[dict[str, Any]], version: str) -> None:
 
 def main() -> None:
     """Compare on all tables."""
-    parser = argparse.ArgumentParser()
+    parser = asked(__doc__, keeps=False)
     parser.add_argument("--sdmetrics", required=True, help="an interpreter that has sdmetrics")
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     rows: list[dict[str, Any]] = []
     version = ""
     for name in LOADERS:
-        version, fresh = compare(name, asked.sdmetrics)
+        version, fresh = compare(name, given.sdmetrics)
         rows += fresh
         for row in fresh:
             print(row)
-    if asked.save:
+    if given.save:
         save(rows, version)
 
 

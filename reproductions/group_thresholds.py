@@ -34,14 +34,13 @@ agrees unless ours is behind.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _table import RESULTS, commit, interval, rule, write
+from _table import RESULTS, asked, commit, interval, rule, write
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
@@ -235,20 +234,18 @@ def odds_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     """Measure every setting and print a row for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser = asked(__doc__, seeds=5, keeps=False)
     parser.add_argument("--part", action="append", choices=("parity", "odds"), help="default: both")
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
-    parts = arguments.part or ("parity", "odds")
+    given = parser.parse_args()
+    parts = given.part or ("parity", "odds")
     saved = json.loads((RESULTS / "group_thresholds.json").read_text())
     about = {name: saved.get(name) for name in ("commit", "seeds", "rows", "odds")}
     if "parity" in parts:
-        rows = parity_of(arguments.seeds)
-        about |= {"commit": commit(), "seeds": arguments.seeds, "rows": rows}
+        rows = parity_of(given.seeds)
+        about |= {"commit": commit(), "seeds": given.seeds, "rows": rows}
     if "odds" in parts:
-        about["odds"] = odds_of(arguments.seeds)
-    if arguments.save:
+        about["odds"] = odds_of(given.seeds)
+    if given.save:
         save(**about)
 
 

@@ -18,14 +18,13 @@ agree; "no" stays. A run saves the data sets it was asked for and leaves the oth
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _table import beside_saved, rule, write
+from _table import asked, beside_saved, rule, write
 from scipy import stats
 
 from evenhand import (
@@ -155,21 +154,19 @@ ROWS: dict[str, tuple[Callable[[Run], Any], bool]] = {
 
 def main() -> None:
     """Measure every row of the table and print it."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=10, keeps=False)
     parser.add_argument("--data", nargs="+", default=["Adult"], choices=LOADERS)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for name in arguments.data:
+    for name in given.data:
         data = LOADERS[name]()
         for epsilon in (3.0, 1.0):
-            runs = [Run(data, epsilon, seed) for seed in range(arguments.seeds)]
+            runs = [Run(data, epsilon, seed) for seed in range(given.seeds)]
             for label, (make, needs_group) in ROWS.items():
                 found = np.array([run.measure(make, needs_group) for run in runs], dtype=float)
                 rows.append(row_of(name, epsilon, label, needs_group, found))
                 print(as_line(rows[-1]), flush=True)
-        if arguments.save:  # after each data set: a run that is stopped keeps what it has
+        if given.save:  # after each data set: a run that is stopped keeps what it has
             save([row for row in rows if row["data"] == name], name)
     print("\n".join(map(claim_line, claims(rows))))
 

@@ -17,12 +17,11 @@ own protect the group alone.
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, rule, write
+from _table import asked, commit, interval, rule, write
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import Budget, DPPostProcessingClassifier, EqualizedOdds
@@ -106,22 +105,19 @@ def agrees(row: dict[str, Any], exact: dict[str, Any]) -> str:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=5, keeps=False).parse_args()
     data = load_adult()
-    exact = summed([reference(data, seed) for seed in range(asked.seeds)])
+    exact = summed([reference(data, seed) for seed in range(given.seeds)])
     rows = []
     for epsilon in EPSILONS:
-        found = summed([private(data, epsilon, seed) for seed in range(asked.seeds)])
+        found = summed([private(data, epsilon, seed) for seed in range(given.seeds)])
         for row, plain in zip(found, exact, strict=True):
             row |= {"epsilon": epsilon, "reference": (plain["error"], plain["gap"])}
             row["agrees"] = agrees(row, plain)
             rows.append(row)
             print(line(row), flush=True)
-    if asked.save:
-        save(rows, exact, asked.seeds)
+    if given.save:
+        save(rows, exact, given.seeds)
 
 
 def line(row: dict[str, Any]) -> str:

@@ -18,14 +18,13 @@ its own 95 % interval.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _table import RESULTS, commit, rule, write
+from _table import RESULTS, asked, commit, rule, write
 from scipy import stats
 
 from evenhand import (
@@ -98,26 +97,20 @@ def measure(data: Dataset, epsilon: float, margin: float | None, answers: str, s
 
 def main() -> None:
     """Measure every setting and print a row for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--data", nargs="+", choices=tuple(LOADERS), default=tuple(LOADERS))
-    parser.add_argument("--answers", nargs="+", choices=ANSWERS, default=ANSWERS)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
+    given = asked(__doc__, seeds=10, data=LOADERS, answers=ANSWERS, keeps=False).parse_args()
     rows = []
-    for name in arguments.data:
+    for name in given.data:
         data = LOADERS[name]()
         for epsilon in (1.0, 3.0):
             for margin in MARGINS + TIGHTER.get(name, ()):
-                for answers in arguments.answers:
+                for answers in given.answers:
                     found = [
-                        measure(data, epsilon, margin, answers, seed)
-                        for seed in range(arguments.seeds)
+                        measure(data, epsilon, margin, answers, seed) for seed in range(given.seeds)
                     ]
                     rows.append(row_of(name, epsilon, margin, answers, found))
                     print(as_line(rows[-1]), flush=True)
-    if arguments.save:
-        save(rows, arguments.seeds)
+    if given.save:
+        save(rows, given.seeds)
 
 
 def row_of(

@@ -11,11 +11,10 @@ part, mean and half width of a 95 % interval over seeds. "asked at epsilon 3" is
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
-from _table import Mean, commit, interval, rule, write
+from _table import Mean, asked, commit, interval, rule, write
 from labels_or_shares import LOADERS, REFERENCE
 from sklearn.linear_model import LogisticRegression
 
@@ -38,27 +37,24 @@ def errors(name: str, C: float, seeds: int) -> FloatArray:
 
 def main() -> None:
     """Measure and print a row for each table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
+    given = asked(__doc__, seeds=10, keeps=False).parse_args()
     rows: list[dict[str, Any]] = []
     for name in LOADERS:
-        asked = REFERENCE.get((name, 3.0, None))
-        row: dict[str, Any] = {"data": name, "asked": None if asked is None else asked[0]}
+        goal = REFERENCE.get((name, 3.0, None))
+        row: dict[str, Any] = {"data": name, "asked": None if goal is None else goal[0]}
         for C in RIDGES:
-            row[f"{C:g}"] = interval(errors(name, C, arguments.seeds))
+            row[f"{C:g}"] = interval(errors(name, C, given.seeds))
         rows.append(row)
         print(as_line(row), flush=True)
-    if arguments.save:
-        save(rows, arguments.seeds)
+    if given.save:
+        save(rows, given.seeds)
 
 
 def as_line(row: dict[str, Any]) -> str:
     """Return one line of the table."""
     cells = [f"{Mean(*row[f'{C:g}']):.4f}" for C in RIDGES]
-    asked = "-" if row["asked"] is None else f"{row['asked']:.4f}"
-    return f"| {row['data']} | {asked} | {' | '.join(cells)} |"
+    goal = "-" if row["asked"] is None else f"{row['asked']:.4f}"
+    return f"| {row['data']} | {goal} | {' | '.join(cells)} |"
 
 
 def save(rows: list[dict[str, Any]], seeds: int) -> None:

@@ -20,12 +20,11 @@ it is not an untouched test.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from typing import Any
 
 import numpy as np
-from _table import commit, rule, write
+from _table import asked, commit, rule, write
 
 from evenhand import Budget, EqualizedOdds, ErrorParity, PATEClassifier
 from evenhand.datasets import Dataset, load_adult
@@ -114,17 +113,15 @@ def measure(data: Dataset, epsilon: float, answers: str, seed: int) -> list[dict
 
 def main() -> None:
     """Measure every setting and print a row for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=5, keeps=False)
     parser.add_argument("--epsilon", type=float, default=3.0)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     warnings.simplefilter("ignore", MarginNotMet)  # a row like the others here
     data = load_adult()
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for answers in ANSWERS:
-        for seed in range(arguments.seeds):
-            for row in measure(data, arguments.epsilon, answers, seed):
+        for seed in range(given.seeds):
+            for row in measure(data, given.epsilon, answers, seed):
                 key = (row["answers"], row["notion"], row["margin"], row["source"])
                 found.setdefault(key, []).append(row)
     lines = [
@@ -135,10 +132,8 @@ def main() -> None:
         for (answers, notion, margin, source), rows in found.items()
     ]
     print("\n".join(lines))
-    if arguments.save:
-        save(
-            arguments.epsilon, arguments.seeds, lines, [r for rows in found.values() for r in rows]
-        )
+    if given.save:
+        save(given.epsilon, given.seeds, lines, [r for rows in found.values() for r in rows])
 
 
 def save(epsilon: float, seeds: int, lines: list[str], rows: list[dict[str, Any]]) -> None:

@@ -20,12 +20,11 @@ means over ten owners a seed.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, rule, write
+from _table import asked, commit, interval, rule, write
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
@@ -131,11 +130,8 @@ def mean(pairs: list[tuple[float, float]]) -> tuple[float, float]:
 
 def main() -> None:
     """Measure and print a row for each way."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
-    runs = [measure(seed) for seed in range(arguments.seeds)]
+    given = asked(__doc__, seeds=5, keeps=False).parse_args()
+    runs = [measure(seed) for seed in range(given.seeds)]
     rows: list[dict[str, Any]] = []
     for way, epsilon in runs[0]:
         row: dict[str, Any] = {"way": way, "epsilon": epsilon}
@@ -152,8 +148,8 @@ def main() -> None:
         ),
     ]
     print("\n".join(lines))
-    if arguments.save:
-        save(rows, lines, arguments.seeds)
+    if given.save:
+        save(rows, lines, given.seeds)
 
 
 def save(rows: list[dict[str, Any]], lines: list[str], seeds: int) -> None:

@@ -25,17 +25,15 @@ seed the sign decides. These rules were fixed before the first run. "no" rows st
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _table import beside_saved, interval, keep, kept, rule, write
+from _table import asked, beside_saved, interval, keep, kept, rule, write
 from pfguard_mnist import told
 from pfguard_sampling import NONE, SIZES, STRATEGIES, Pixels
 
@@ -516,18 +514,14 @@ def save(fresh: list[dict[str, Any]], data: str) -> None:
 
 
 def main() -> None:
-    """Measure, print, and save if asked."""
-    parser = argparse.ArgumentParser()
+    """Measure, print, and save if given."""
+    parser = asked(__doc__)
     parser.add_argument("--data", choices=ORDER, required=True)
-    parser.add_argument(
-        "--runs", type=Path, help="Finished runs, one a line; those are not redone."
-    )
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
-    done = kept(asked.runs)
+    given = parser.parse_args()
+    done = kept(given.kept)
     runs: list[dict[str, Any]] = []
     for case in cases():
-        if case.data != asked.data:
+        if case.data != given.data:
             continue
         for epsilon, seeds in case.seeds.items():
             for seed in range(seeds):
@@ -542,12 +536,12 @@ def main() -> None:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", UserWarning)
                         known = measure(case, epsilon, seed)
-                    keep(asked.runs, *known)
+                    keep(given.kept, *known)
                 runs += known
     rows = rows_of(runs)
-    print(*page(rows, {asked.data: "now"}), sep="\n")
-    if asked.save:
-        save(rows, asked.data)
+    print(*page(rows, {given.data: "now"}), sep="\n")
+    if given.save:
+        save(rows, given.data)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,6 @@ pictures chose this one, which takes as long.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from itertools import product
@@ -47,7 +46,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
-from _table import beside_saved, interval, keep, kept, rule, write
+from _table import asked, beside_saved, interval, keep, kept, rule, write
 
 from evenhand import Budget
 from evenhand.baselines.pfguard import (
@@ -502,23 +501,20 @@ def save(fresh: list[dict[str, Any]], data: str) -> None:
 
 
 def main() -> None:
-    """Measure, print, and save if asked."""
-    parser = argparse.ArgumentParser()
+    """Measure, print, and save if given."""
+    parser = asked(__doc__, seeds=2)
     parser.add_argument("--data", choices=ORDER, required=True)
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--runs", type=Path, help="a file of runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        if asked.data == "time":
+        if given.data == "time":
             rows = [overhead(name) for name in TIMED]
         else:
-            rows = fit_all(asked.data, asked.seeds, asked.runs)
+            rows = fit_all(given.data, given.seeds, given.kept)
     rows = judge(rows)
-    print(*page(rows, {asked.data: "now"}), sep="\n")
-    if asked.save:
-        save(rows, asked.data)
+    print(*page(rows, {given.data: "now"}), sep="\n")
+    if given.save:
+        save(rows, given.data)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,12 @@ on top of it, does not hold (shared or dealt-again teachers, no composition); ou
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from typing import Any
 
 import numpy as np
-from _table import commit, interval, rule, write
+from _table import asked, commit, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import load_adult
@@ -172,22 +171,19 @@ def save(rows: list[dict[str, Any]], seeds: int, wall_s: list[float]) -> None:
 
 
 def main() -> None:
-    """Measure, print, and save if asked."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    """Measure, print, and save if given."""
+    given = asked(__doc__, seeds=10, keeps=False).parse_args()
     frame, seeds, wall_s = table(), [], []
-    for seed in range(asked.seeds):
+    for seed in range(given.seeds):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             found, took = one_seed(frame, seed)
         seeds.append(found)
         wall_s.append(took)
     rows = [row(name, seeds) for name in SETTINGS]
-    print(*lines(rows, asked.seeds, wall_s), sep="\n")
-    if asked.save:
-        save(rows, asked.seeds, wall_s)
+    print(*lines(rows, given.seeds, wall_s), sep="\n")
+    if given.save:
+        save(rows, given.seeds, wall_s)
 
 
 if __name__ == "__main__":

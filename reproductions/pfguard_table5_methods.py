@@ -25,7 +25,6 @@ constraints of this project pin 2.13.0.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -40,7 +39,7 @@ import numpy as np
 import pandas as pd
 from _outside import Coded, has
 from _outside import run as run_outside
-from _table import RESULTS, commit, interval, rule, write
+from _table import RESULTS, asked, commit, interval, rule, write
 
 from evenhand import Budget
 from evenhand.baselines.pfguard import GoldPATEGANSynthesizer, StratifiedPATEGANSynthesizer
@@ -396,21 +395,20 @@ def save(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Measure, print, and save if asked, after every method: rows that are there are kept."""
-    parser = argparse.ArgumentParser()
+    parser = asked(__doc__, keeps=False)
     parser.add_argument("--mbi", default=sys.executable, help="an interpreter that has mbi")
     parser.add_argument("--tabfairgdt", default=sys.executable, help="one that has tabfairgdt")
     parser.add_argument("--only", default="", help="methods whose name holds these words")
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     frame, order = table(), [*FITS, MST, TABFAIRGDT]
     outside = {
-        MST: partial(run_mst, frame, asked.mbi),
-        TABFAIRGDT: partial(run_tabfairgdt, frame, asked.tabfairgdt),
+        MST: partial(run_mst, frame, given.mbi),
+        TABFAIRGDT: partial(run_tabfairgdt, frame, given.tabfairgdt),
     }
     saved = RESULTS / "pfguard_table5_methods.json"
     rows = json.loads(saved.read_text())["rows"] if saved.exists() else []
     for name in order:
-        if asked.only not in name:
+        if given.only not in name:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -418,7 +416,7 @@ def main() -> None:
         print(*lines_of(fresh), sep="\n", flush=True)
         rows = [r for r in rows if r["method"] != name] + fresh
         rows.sort(key=lambda r: order.index(r["method"]))  # stable
-        if asked.save:
+        if given.save:
             save(rows)
 
 

@@ -57,7 +57,6 @@ by dlib's network (``fairpate_utkface``), whose features take half an hour.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import warnings
@@ -67,7 +66,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _faces import DP_FERMI_AGES, U_ALL, Faces, by_efficientnet, split
-from _table import beside_saved, interval, keep, kept, rule, write
+from _table import asked, beside_saved, interval, keep, kept, rule, write
 from fairpate_figure2 import KINDS, LOADERS, ODDS, PARITY, Run
 from fairpate_utkface import report_on
 
@@ -553,14 +552,11 @@ def save(rows: list[Row], data: str | None = None) -> None:
 
 def main() -> None:
     """Measure what is asked for, count, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__, seeds=5)
     parser.add_argument("--run", nargs="+", choices=tuple(WHERE), default=())
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--kept", type=Path)
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
-    fresh = {name: rows_of(name, asked.seeds, asked.kept) for name in asked.run}
-    if asked.save:
+    given = parser.parse_args()
+    fresh = {name: rows_of(name, given.seeds, given.kept) for name in given.run}
+    if given.save:
         for name, rows in (fresh or {None: []}).items():
             save(rows, name)
     else:

@@ -23,13 +23,12 @@ shares of undecided votes are no probabilities (``tests/estimators/test_sf_pate.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from typing import Any
 
 import numpy as np
-from _table import beside_saved, rule, write
+from _table import asked, beside_saved, rule, write
 from sf_pate_figure2 import held, judge
 
 from evenhand import Budget, PFLDClassifier, SFPATEClassifier
@@ -188,16 +187,12 @@ def save(fresh: list[dict[str, Any]], method: str) -> None:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--method", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=3, method=SETTINGS, keeps=False).parse_args()
     warnings.simplefilter("ignore", MarginNotMet)
     warnings.simplefilter("ignore", GroupMissingInPartition)
-    for method in asked.method:
-        fresh = measure(method, asked.seeds)
-        if asked.save:
+    for method in given.method:
+        fresh = measure(method, given.seeds)
+        if given.save:
             save(fresh, method)
 
 

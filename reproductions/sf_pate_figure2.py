@@ -60,7 +60,6 @@ there.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import time
@@ -72,7 +71,7 @@ from typing import Any
 import numpy as np
 from _paired import better_trade_off, higher, measured
 from _random_groups import random_weights
-from _table import RESULTS, beside_saved, commit, interval, rule, write
+from _table import RESULTS, asked, beside_saved, commit, interval, rule, write
 
 from evenhand import (
     Budget,
@@ -487,24 +486,20 @@ def judge_saved() -> None:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", default=list(LOADERS), choices=list(LOADERS))
-    parser.add_argument("--method", nargs="+", default=list(METHODS), choices=METHODS)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--save", action="store_true")
+    parser = asked(__doc__, seeds=10, data=LOADERS, method=METHODS, keeps=False)
     parser.add_argument("--judge", action="store_true")
-    asked = parser.parse_args()
-    if asked.judge:
+    given = parser.parse_args()
+    if given.judge:
         judge_saved()
         return
     # What they warn of is in the rows, or, for rare groups in small partitions, the curator's.
     warnings.simplefilter("ignore", MarginNotMet)
     warnings.simplefilter("ignore", GroupMissingInPartition)
     rows = []
-    for name in asked.data:
-        fresh = measure(name, LOADERS[name](), asked.seeds, asked.method)
+    for name in given.data:
+        fresh = measure(name, LOADERS[name](), given.seeds, given.method)
         rows += fresh
-        if asked.save:
+        if given.save:
             save(fresh, name)
     for said in claims(rows):
         print(said)

@@ -25,7 +25,6 @@ larger ensemble is more accurate agrees if it surely is at every epsilon, paired
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -33,7 +32,7 @@ from typing import Any
 
 import numpy as np
 from _paired import least
-from _table import RESULTS, commit, interval, rule, write
+from _table import RESULTS, asked, commit, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import (
@@ -204,25 +203,23 @@ def page(at: str, rows: list[dict[str, Any]], claims: list[dict[str, Any]], seed
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--save", action="store_true")
+    parser = asked(__doc__, seeds=10, keeps=False)
     parser.add_argument("--judge", action="store_true")
-    asked = parser.parse_args()
-    if asked.judge:
+    given = parser.parse_args()
+    if given.judge:
         told = json.loads((RESULTS / "sf_pate_figure3.json").read_text())
         page(told["commit"], told["rows"], claims(told["rows"]), told["seeds"])
         return
     rows = []
     for name, load in LOADERS.items():
-        for row in measure(name, load(), asked.seeds):
+        for row in measure(name, load(), given.seeds):
             rows.append(row)
             print(line(row), flush=True)
     found = claims(rows)
     for said in found:
         print(said)
-    if asked.save:
-        save(rows, found, asked.seeds)
+    if given.save:
+        save(rows, found, given.seeds)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ factor of 2 both ways.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from _random_groups import random_weights
-from _table import beside_saved, rule, write
+from _table import asked, beside_saved, rule, write
 from sf_pate_figure2 import DELTA, LOADERS
 
 from evenhand import Budget, DemographicParity, PFLDClassifier, SFPATEClassifier
@@ -143,17 +142,15 @@ def save(fresh: list[dict[str, Any]], data: str) -> None:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", default=list(LOADERS), choices=list(LOADERS))
+    parser = asked(__doc__, data=LOADERS, keeps=False)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", MarginNotMet)
     warnings.simplefilter("ignore", GroupMissingInPartition)
-    for name in asked.data:
-        fresh = measure(name, asked.repeats)
-        if asked.save:
+    for name in given.data:
+        fresh = measure(name, given.repeats)
+        if given.save:
             save(fresh, name)
 
 

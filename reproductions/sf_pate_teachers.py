@@ -12,12 +12,11 @@ against everybody): mean and half width of a 95 % interval over seeds.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from typing import Any, Final
 
 import numpy as np
-from _table import commit, interval, rule, write
+from _table import asked, commit, interval, rule, write
 from sf_pate_choices import TABLES, TEACHERS, fitted, parts
 from sf_pate_figure2 import by_dual, held
 
@@ -132,15 +131,12 @@ def save(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=10, keeps=False).parse_args()
     # Small partitions lack a group, and small tables a student: the rows show what comes of it.
     warnings.simplefilter("ignore", MarginNotMet)
     warnings.simplefilter("ignore", GroupMissingInPartition)
-    rows = measure(asked.seeds)
-    if asked.save:
+    rows = measure(given.seeds)
+    if given.save:
         save(rows)
 
 

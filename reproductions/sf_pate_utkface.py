@@ -39,7 +39,6 @@ Rules, fixed before the first run on test rows:
 
 from __future__ import annotations
 
-import argparse
 import copy
 import time
 import warnings
@@ -50,7 +49,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from _paired import better_trade_off, more_accurate
-from _table import beside_saved, interval, keep, kept, rule, write
+from _table import asked, beside_saved, interval, keep, kept, rule, write
 from sf_pate_figure2 import ALPHA, DELTA, Encoded, by_dual
 
 from evenhand import Budget, DPSGDClassifier, ErrorParity, PFLDClassifier, SFPATEClassifier
@@ -564,21 +563,19 @@ def save(fresh: list[dict[str, Any]], data: str) -> None:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = asked(__doc__)
     parser.add_argument("--data", nargs="+", default=list(DATA[1:]), choices=DATA)
-    parser.add_argument("--runs", type=Path, help="finished seeds are kept here")
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", MarginNotMet)
     warnings.simplefilter("ignore", GroupMissingInPartition)
-    for data in asked.data:
+    for data in given.data:
         if data == "choice":
             fresh = choose(faces("features"), 3)
             print(best(fresh))
         else:
-            fresh = measure(data, SEEDS[data], asked.runs)
-        if asked.save:
+            fresh = measure(data, SEEDS[data], given.kept)
+        if given.save:
             save(fresh, data)
 
 

@@ -18,13 +18,12 @@ it on the public rows. "no" rows stay.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _table import commit, interval, rule, write
+from _table import asked, commit, interval, rule, write
 
 from evenhand import Budget, DemographicParity, FairSharesClassifier
 from evenhand.datasets import load_acs_income
@@ -136,19 +135,16 @@ def as_line(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure every state and print a row for each way."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
+    given = asked(__doc__, seeds=3, keeps=False).parse_args()
     rows: list[dict[str, Any]] = []
     for state in STATES:
-        found = [measure(state, seed) for seed in range(arguments.seeds)]
+        found = [measure(state, seed) for seed in range(given.seeds)]
         before = float(np.mean([one["before"]["error"] for one in found]))
         for way in WAYS:
             rows.append(row_of(state, way, [one[way] for one in found], before))
             print(as_line(rows[-1]), flush=True)
-    if arguments.save:
-        save(rows, arguments.seeds)
+    if given.save:
+        save(rows, given.seeds)
 
 
 def save(rows: list[dict[str, Any]], seeds: int) -> None:

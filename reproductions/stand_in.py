@@ -39,7 +39,6 @@ or the margin holds more often, and neither is worse. "no" rows stay.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 import warnings
@@ -49,7 +48,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _table import commit, interval, keep, kept, rule, write
+from _table import asked, commit, interval, keep, kept, rule, write
 from scipy import stats
 
 from evenhand import (
@@ -322,22 +321,17 @@ def save(commit: str, rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--private", nargs="+", default=list(STAND_INS), choices=STAND_INS)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--runs", type=Path, help="keep finished runs here, and go on from them")
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=5, private=STAND_INS).parse_args()
     warnings.simplefilter("ignore", MarginNotMet)
     warnings.simplefilter("ignore", ConstantStudentWarning)
     rows, at = [], ""
-    for name in asked.private:
-        runs = runs_of(name, asked.seeds, asked.runs)
+    for name in given.private:
+        runs = runs_of(name, given.seeds, given.kept)
         at = runs[0]["commit"]
         rows += [row_of(name, table, runs) for table in (*STAND_INS[name], DRAWN)]
     for row in rows:
         print(line(row))
-    if asked.save:
+    if given.save:
         save(at, rows)
 
 

@@ -34,7 +34,6 @@ guarantee there covers this choice.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
@@ -44,7 +43,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _table import beside_saved, keep, kept, rule, write
+from _table import asked, beside_saved, keep, kept, rule, write
 from pfguard_sampling import Pixels
 
 from evenhand import Budget
@@ -265,17 +264,12 @@ def said(rows: list[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     """Run, print, and save if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--method", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--runs", type=Path, help="a file of runs, to go on after a stop")
-    parser.add_argument("--save", action="store_true")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=3, method=SETTINGS).parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    for method in asked.method:
-        fresh = measure(method, asked.seeds, asked.runs)
+    for method in given.method:
+        fresh = measure(method, given.seeds, given.kept)
         print(*map(line, fresh), sep="\n", flush=True)
-        if asked.save:
+        if given.save:
             save(fresh, method)
 
 

@@ -9,14 +9,13 @@ in the streams of the second row (seeds 0 to 9): they are ours, so their numbers
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from _table import commit, write
+from _table import asked, commit, write
 from scipy.stats import binom, norm
 
 from evenhand.fairness import DemographicParityGate
@@ -348,9 +347,7 @@ def as_line(found: dict[str, Any]) -> str:
 
 def main() -> None:
     """Measure every claim and print a row for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    arguments = parser.parse_args()
+    given = asked(__doc__, keeps=False).parse_args()
     start = time.perf_counter()
     print(HEAD)
     rows = []
@@ -358,7 +355,7 @@ def main() -> None:
         rows.append(claim())
         print(as_line(rows[-1]), flush=True)
     print(f"\n{time.perf_counter() - start:.0f} s")
-    if arguments.save:
+    if given.save:
         save(rows)
 
 

@@ -25,7 +25,6 @@ It is no test: all rows are those that were learnt.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from functools import cache
@@ -33,7 +32,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _table import commit, interval, rule, write
+from _table import asked, commit, interval, rule, write
 
 from evenhand import Budget
 from evenhand.datasets import Schema
@@ -176,20 +175,17 @@ def save(rows: list[dict[str, Any]], real: dict[str, float], seeds: int) -> None
 
 def main() -> None:
     """Measure every budget and seed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--save", action="store_true", help="write reproductions/results/")
-    asked = parser.parse_args()
+    given = asked(__doc__, seeds=3, keeps=False).parse_args()
     runs = [
         {"epsilon": epsilon, **measure(epsilon, seed)}
         for epsilon in EPSILONS
-        for seed in range(asked.seeds)
+        for seed in range(given.seeds)
     ]
     rows = rows_of(runs)
     for row in rows:
         print(row)
-    if asked.save:
-        save(rows, real_row(), asked.seeds)
+    if given.save:
+        save(rows, real_row(), given.seeds)
 
 
 if __name__ == "__main__":
