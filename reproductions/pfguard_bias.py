@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -315,6 +315,14 @@ def verdict(differences: list[float]) -> str:
     if len(differences) == 1:
         return "yes" if differences[0] < 0 else "no"
     return interval(differences).judged("no", "-", "yes")
+
+
+def with_verdicts(said: Iterable[tuple[str, Any, bool]]) -> list[dict[str, Any]]:
+    """Return claims with their verdicts, of words, differences, and whether they stand apart."""
+    return [
+        {"claim": words, "differences": (d := away.tolist()), "apart": apart, "agrees": verdict(d)}
+        for words, away, apart in said
+    ]
 
 
 def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

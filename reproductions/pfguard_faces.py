@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from _faces import halves
 from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
-from pfguard_bias import verdict
+from pfguard_bias import with_verdicts
 from pfguard_mnist import Remembered
 from pfguard_sampling import BASES, NONE, STRATEGIES
 from pfguard_teachers import DELTA, FAIR, budget
@@ -211,15 +211,7 @@ def claims(rows: list[dict[str, Any]], data: str) -> list[dict[str, Any]]:
         far = f"far_{OVERALL}"
         away = values(base, FAIR, far) - values(base, NONE, far)
         said.append((f"{base}: FD is lower with fair sampling", away, True))
-    return [
-        {
-            "claim": told,
-            "differences": away.tolist(),
-            "apart": apart,
-            "agrees": verdict(away.tolist()),
-        }
-        for told, away, apart in said
-    ]
+    return with_verdicts(said)
 
 
 def page(rows: list[dict[str, Any]], commits: Mapping[str, str]) -> list[str]:

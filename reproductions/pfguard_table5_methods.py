@@ -40,10 +40,10 @@ import pandas as pd
 from _outside import Coded, has
 from _outside import run as run_outside
 from _table import RESULTS, asked, commit, interval, rule, write
+from pfguard_table5 import PUBLISHED, parts, table
 
 from evenhand import Budget
 from evenhand.baselines.pfguard import GoldPATEGANSynthesizer, StratifiedPATEGANSynthesizer
-from evenhand.datasets import load_adult
 from evenhand.generators import (
     DPWGANSynthesizer,
     FFPDGSynthesizer,
@@ -62,16 +62,6 @@ from evenhand.generators.tables.utility import utility
 ROWS = 10_000
 MODELS = ("logistic regression", "gradient boosting")
 BUDGET = Budget(epsilon=1.0, delta=1e-5)
-# AUROC, demographic disparity, equalized-odds disparity.
-PUBLISHED = {
-    "Vanilla": (0.80, 0.58, 0.56),
-    "Fair-only": (0.75, 0.07, 0.07),
-    "DP-WGAN": (0.69, 0.30, 0.31),
-    "PATE-GAN": (0.74, 0.22, 0.19),
-    "RON-Gauss": (0.70, 0.14, 0.18),
-    "FFPDG": (0.75, 0.20, 0.12),
-    "PFGuard": (0.76, 0.12, 0.08),
-}
 MST = "MST of private-pgm"
 TABFAIRGDT = "TabFairGDT, no privacy"
 LAMBDAS = (0.5, 1.0)
@@ -169,19 +159,6 @@ FITS: Mapping[str, tuple[Make, int, Mapping[str, str]]] = {
     ),
 }
 READ = ("auroc", "demographic", "odds")
-
-
-def table() -> Any:
-    """Return all of Adult as one table, income included."""
-    data = load_adult(keep_missing=True)
-    return data.X.assign(sex=data.groups, income=data.y)
-
-
-def parts(frame: Any, seed: int) -> tuple[Any, Any]:
-    """Return private and test rows."""
-    order = np.random.default_rng(seed).permutation(len(frame))
-    test, private = np.split(order, [len(frame) // 4])
-    return frame.iloc[private], frame.iloc[test]
 
 
 def with_reference(private: Any, seed: int) -> tuple[Any, Any]:

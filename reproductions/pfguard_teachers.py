@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
-from pfguard_bias import RARE, digits, recall, verdict
+from pfguard_bias import RARE, digits, recall, with_verdicts
 from pfguard_sampling import NONE, STRATEGIES
 
 from evenhand import Budget
@@ -196,15 +196,7 @@ def claims(rows: list[dict[str, Any]], data: str) -> list[dict[str, Any]]:
             )
             for times in at
         ]
-    return [
-        {
-            "claim": words,
-            "differences": away.tolist(),
-            "apart": words.startswith("ours"),
-            "agrees": verdict(away.tolist()),
-        }
-        for words, away in said
-    ]
+    return with_verdicts((words, away, words.startswith("ours")) for words, away in said)
 
 
 def page(rows: list[dict[str, Any]], commits: Mapping[str, str]) -> list[str]:

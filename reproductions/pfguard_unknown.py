@@ -40,7 +40,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
-from pfguard_bias import RARE, digits, verdict
+from pfguard_bias import RARE, digits, with_verdicts
 from pfguard_sampling import NONE
 from pfguard_teachers import DELTA, FAIR, SCALE, SIZES, TEACHERS, draw
 from sklearn.decomposition import PCA
@@ -288,15 +288,7 @@ def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             (f"{way}: KL with a tenth is at most {NEAR:g} above that of full size", rises, apart),
             (f"{way}: FD-pixels is lower at full size than with a tenth", nearer, apart),
         ]
-    return [
-        {
-            "claim": words,
-            "differences": away.tolist(),
-            "apart": apart,
-            "agrees": verdict(away.tolist()),
-        }
-        for words, away, apart in said
-    ]
+    return with_verdicts(said)
 
 
 def page(rows: list[dict[str, Any]], commits: Mapping[str, str]) -> list[str]:
