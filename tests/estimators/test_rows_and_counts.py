@@ -21,15 +21,10 @@ from evenhand.baselines import InterventionClassifier
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.schema import Schema
 from evenhand.estimators import fit_many
+from evenhand.estimators.drawn_rows import ANSWERS, COUNTS, _by_public_rows
 from evenhand.estimators.drift import PURPOSE as DRIFT
 from evenhand.estimators.drift import DriftWarning
-from evenhand.estimators.synthetic_rows import (
-    ANSWERS,
-    COUNTS,
-    SyntheticRows,
-    SyntheticRowsWarning,
-    _by_public_rows,
-)
+from evenhand.estimators.synthetic_rows import SyntheticRows, SyntheticRowsWarning
 from evenhand.privacy import GNMax, Ledger, SeededNoise
 from evenhand.report import write_report
 from evenhand.testing.audit import claimed_mu

@@ -19,13 +19,8 @@ from evenhand import (
 )
 from evenhand.datasets import Schema
 from evenhand.estimators import fit_many
-from evenhand.estimators.synthetic_rows import (
-    PURPOSE,
-    VOTES,
-    RowsToDraw,
-    SyntheticRows,
-    SyntheticRowsWarning,
-)
+from evenhand.estimators.drawn_rows import PURPOSE, VOTES, RowsToDraw
+from evenhand.estimators.synthetic_rows import SyntheticRows, SyntheticRowsWarning
 from evenhand.privacy import BudgetExceeded, Ledger, NoisyHistogram, SeededNoise
 from evenhand.report import write_report
 from evenhand.testing.audit import claimed_mu

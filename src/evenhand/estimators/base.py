@@ -5,7 +5,7 @@ From there to what is released, private rows go through each module once:
 
 1. ``read`` (``reading``) checks and parts them; ``teachers.partition`` assigns them to teachers.
 2. ``plan`` (``plan``, ``ledgers``) chooses mechanism and noise from public numbers: none is read.
-   Where there are no public rows, ``draw_rows`` (``synthetic_rows``) then pays for some; where
+   Where there are no public rows, ``draw_rows`` (``drawn_rows``) then pays for some; where
    there are, ``compare`` (``drift``) counts the private ones beside them, if that was asked for.
 3. ``teach`` (``datasets.encoding``, ``teachers``) trains; from here on there are votes alone.
 4. ``calibrate`` buys answers to labelled rows, where a gate is about true classes; ``ask``

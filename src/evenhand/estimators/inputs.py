@@ -10,8 +10,8 @@ import numpy as np
 
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.parquet import ParquetRows
+from evenhand.estimators.drawn_rows import DrawnRows, RowsToDraw
 from evenhand.estimators.spec import CALIBRATION
-from evenhand.estimators.synthetic_rows import DrawnRows, RowsToDraw
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.owners.collection import OwnerVotes
 from evenhand.owners.noisy_sums import NoisySums

@@ -13,6 +13,7 @@ from evenhand._units import ids_of
 from evenhand.datasets.features.extraction import extractor_of
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.estimators.callers import check_callers
+from evenhand.estimators.drawn_rows import RowsToDraw
 from evenhand.estimators.given_rows import (
     checked_features,
     coded_labels,
@@ -20,7 +21,7 @@ from evenhand.estimators.given_rows import (
     take,
 )
 from evenhand.estimators.inputs import FitArguments, FitInputs
-from evenhand.estimators.synthetic_rows import RowsToDraw, SyntheticRows
+from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.owners.collection import OwnerVotes, VotesRefused, classes_as

@@ -1,0 +1,440 @@
+"""Private rows as noisy counts see them, and the rows that are drawn from these counts."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from evenhand import _values
+from evenhand.datasets import Schema
+from evenhand.datasets.columns import TypedTable, text_of
+from evenhand.datasets.encoder import PublicEncoder
+from evenhand.datasets.schema import ColumnSchema
+from evenhand.estimators.synthetic_rows import (
+    OF_DRAWN_ROWS,
+    SYNTHETIC,
+    SyntheticRows,
+    SyntheticRowsWarning,
+)
+from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.generators.tables.codec import OTHER
+from evenhand.generators.tables.marginal import MarginalSynthesizer
+from evenhand.generators.tables.private_table import PrivateTable
+from evenhand.privacy import Budget, Guarantee, Ledger
+from evenhand.typing import Array, FloatArray, IntArray
+
+PURPOSE: Final = "noisy counts, from which the rows to ask about are drawn"
+VOTES: Final = "answers about the drawn rows"
+NO_ROWS: Final = (
+    "no row: the {n:,} rows that the teachers are asked about were drawn from noisy counts, which "
+    "the same budget pays for"
+)
+COUNTS: Final = "noisy counts of the private rows, with labels for the student"
+ANSWERS: Final = "answers about the public rows"
+BY_PUBLIC: Final = (
+    "the categories and bounds of the columns by which private rows are counted, {whose}"
+)
+
+EVERYBODY: Final = "everybody"
+MARGIN_ROWS: Final = 10_000
+"""Rows on which a margin is read, at the least: rates of groups are then known to about .01."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawnRows:
+    """Rows that were drawn, and all that was released for them.
+
+    Parameters
+    ----------
+    X : DataFrame, ndarray or None, shape (n_rows, n_columns)
+        To ask about, as the user's rows are; None where public rows are asked about.
+    groups : GroupCodes or None
+    natural, groups_natural : as X and groups
+        To read a margin on, and for the student: others, drawn as they are and more of them, which
+        nobody is asked about. None where the counts show one class alone, beside public rows.
+    labels_natural : ndarray of int64 or None
+        Class codes of the natural rows, by the noisy counts.
+    schema : Schema
+        Of the columns, as declared and as released.
+    notes : tuple of str
+        What was released, and what must be known of it.
+    """
+
+    X: Any
+    groups: GroupCodes | None
+    natural: Any
+    groups_natural: GroupCodes | None
+    labels_natural: IntArray | None
+    schema: Schema
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowsToDraw:
+    """Private rows, read and checked for the noisy counts; nothing of them is released yet.
+
+    Parameters
+    ----------
+    settings : SyntheticRows
+    payload : PrivateTable
+    columns : tuple of str
+        Features.
+    is_frame : bool
+        Whether the user's rows are a frame.
+    groups : tuple of str or None
+        Names of the groups, which are public; None where none are read.
+    classes : tuple of str
+        Names of the classes, in the order of their codes.
+    asked : bool
+        Whether the teachers are asked about these rows, and not about public ones.
+    declared : bool
+        Whether somebody declared the columns.
+    """
+
+    settings: SyntheticRows
+    payload: PrivateTable
+    columns: tuple[str, ...]
+    is_frame: bool
+    groups: tuple[str, ...] | None
+    classes: tuple[str, ...]
+    asked: bool = True
+    declared: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        settings: SyntheticRows,
+        X: Any,
+        y: IntArray,
+        classes: Array,
+        groups: GroupCodes | None,
+        units: Array | None,
+        schema: Schema | None,
+        X_public: Any = None,
+    ) -> RowsToDraw:
+        """Read the private rows; with ``X_public`` by what is known of its columns.
+
+        Raises
+        ------
+        ValueError
+            For rows that cannot be counted, such as pictures, and a schema that does not fit.
+        """
+        if not hasattr(X, "columns") and np.ndim(X) != 2:
+            way_out = (
+                "Pass X_public=, or set public_fraction=." if X_public is None else "Leave it out."
+            )
+            raise ValueError(
+                f"public={SYNTHETIC!r} draws rows of a table, and X holds pictures. {way_out}"
+            )
+        is_frame = hasattr(X, "columns")
+        frame = (
+            X.reset_index(drop=True)
+            if is_frame
+            else pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+        )
+        if schema is not None:
+            schema.refuse_for_models()  # the encoder of drawn rows would, when they are paid for
+        columns, declared, keep = tuple(map(str, frame.columns)), schema, settings.keep
+        if X_public is not None:
+            schema, frame = _by_public_rows(frame, X_public, schema)
+            is_frame, keep = True, (*keep, *(name for name in columns if name not in keep))
+        label, group, unit = (_free(name, columns) for name in ("label", "group", "unit"))
+        names = None if groups is None else groups.names
+        of_groups = (EVERYBODY,) if names is None else names
+        of_classes = tuple(text_of(value) for value in classes.tolist())
+        more = {
+            label: np.array(of_classes, dtype=object)[y],
+            group: np.array(of_groups, dtype=object)[0 if groups is None else groups.codes],
+        }
+        frame = frame.assign(**more, **({} if units is None else {unit: units}))
+        known = Schema(
+            columns=(
+                *(() if schema is None else schema.columns),
+                _categories(label, list(of_classes)),
+                _categories(group, list(of_groups)),
+            )
+        )
+        synthesizer = MarginalSynthesizer(n_bins=settings.n_bins, pairs=settings.pairs)
+        payload = synthesizer.read(
+            frame,
+            label=label,
+            sensitive=group,
+            schema=known,
+            unit=None if units is None else unit,
+            per_unit=settings.per_unit,
+            keep=keep,
+            keep_rare=True,  # a teacher can be asked about a row of which a column is not known
+        )
+        return cls(
+            settings=settings,
+            payload=payload,
+            columns=columns,
+            is_frame=is_frame,
+            groups=names,
+            classes=of_classes,
+            asked=X_public is None,
+            declared=declared is not None,
+        )
+
+    @property
+    def said(self) -> str:
+        """How rows are drawn, in a sentence."""
+        return self.settings.said(beside=not self.asked)
+
+    @property
+    def purposes(self) -> tuple[str, str]:
+        """What the counts and the answers are for, in the ledger."""
+        return (PURPOSE, VOTES) if self.asked else (COUNTS, ANSWERS)
+
+    @property
+    def delta_aside(self) -> float:
+        """Share of delta that naming categories needs beside every ledger."""
+        return self.payload.delta_aside[0]
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """What the claim takes as public: of drawn rows no row of anybody."""
+        if not self.asked:
+            whose = "which are those of the public rows"
+            if self.declared:
+                whose = "as declared, and of the public rows"
+            return (
+                "the order and the dtypes of the columns",
+                BY_PUBLIC.format(whose=whose),
+            )
+        return (
+            NO_ROWS.format(n=self.settings.n_rows),
+            "the order and the dtypes of the columns",
+            *(() if self.groups is None else ("the names of the groups",)),
+        )
+
+    def promised(self, budget: Budget, account: Ledger | None) -> Budget:
+        """Return what the ledger of the fit may spend: less delta than is claimed.
+
+        Raises
+        ------
+        ValueError
+            Where delta is needed beside an account that several fits share.
+        """
+        if not self.delta_aside:
+            return budget
+        if account is not None:
+            raise ValueError(
+                f"ledger= counts what several fits spend together, at one delta, and naming the "
+                f"categories and bounds of {_values.listed(self.payload.wanted, 12)} needs delta "
+                f"beside it. Declare these columns with schema= (--schema), or fit without an "
+                f"account."
+            )
+        return Budget(epsilon=budget.epsilon, delta=budget.delta * (1.0 - self.delta_aside))
+
+    def claim(self, claim: Guarantee, budget: Budget) -> Guarantee:
+        """Return the claim of the whole fit from that of its ledger."""
+        if not self.asked:
+            share = self.settings.share
+            parts = f"{COUNTS} ({share:.0%} of the budget), and {ANSWERS}"
+            return replace(claim, accounting=f"{claim.accounting} of two releases: {parts}")
+        if not self.delta_aside:
+            return claim
+        purpose = self.payload.delta_aside[1]
+        said = f"{claim.accounting}, with {self.delta_aside:.0%} of delta for {purpose}"
+        return replace(claim, delta=budget.delta, mu_squared=None, accounting=said)
+
+    def draw(self, ledger: Ledger, delta: float, rng: np.random.Generator) -> DrawnRows:
+        """Release the noisy counts, and draw rows from them.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Pays for the counts, all of it.
+        delta : float
+            What the whole fit promises.
+        rng : Generator
+            Draws the rows.
+
+        Raises
+        ------
+        ValueError
+            Before anything is charged for columns that cannot be counted; and where the noisy
+            counts know one class or one group alone. What was drawn by then stays charged.
+        """
+        maker = MarginalSynthesizer(
+            neighbors=ledger.neighbors,
+            n_bins=self.settings.n_bins,
+            pairs=self.settings.pairs,
+            noise=ledger.noise,
+            random_state=rng.spawn(1)[0],
+        )
+        maker.fit_within(self.payload, ledger, delta=delta)
+        X = groups = None
+        if self.asked:
+            shares = _shares(maker, self.settings.balance, groups=self.groups)
+            X, groups, _ = self._drawn(maker, shares, self.settings.n_rows, rng.spawn(1)[0])
+        natural = groups_natural = labels = None
+        if few := _too_few(maker, self.groups):
+            warnings.warn(
+                f"{few} The student learns the answers alone; what was spent on the counts stays "
+                f"spent. Raise epsilon or share=, or leave public= out.",
+                SyntheticRowsWarning,
+                stacklevel=6,
+            )
+        else:
+            n_natural = max(self.settings.n_rows, MARGIN_ROWS)
+            natural, groups_natural, labels = self._drawn(
+                maker,
+                _shares(maker, "none", groups=self.groups),
+                n_natural,
+                rng.spawn(1)[0],
+            )
+        left_out = set(maker.warnings_) - set(maker.doubts_) - {maker.snr_.warning}
+        if left_out:
+            rows = "the rows to ask about" if self.asked else "the drawn rows"
+            way_out = (
+                "Declare what is public of the columns with schema= (--schema), raise epsilon, or "
+                "give public rows."
+                if self.asked
+                else "Raise epsilon, or the share of the counts."
+            )
+            warnings.warn(
+                f"Of {rows}: {'; '.join(sorted(left_out))}. {way_out}",
+                SyntheticRowsWarning,
+                stacklevel=6,
+            )
+        return DrawnRows(
+            X=X,
+            groups=groups,
+            natural=natural,
+            groups_natural=groups_natural,
+            labels_natural=labels,
+            schema=self._schema(maker),
+            notes=tuple(f"{OF_DRAWN_ROWS}{words}." for words in maker.notes_),
+        )
+
+    def _drawn(
+        self, maker: MarginalSynthesizer, shares: FloatArray, n_rows: int, rng: np.random.Generator
+    ) -> tuple[Any, GroupCodes | None, IntArray]:
+        frame = maker.sample(n_rows, shares=shares, random_state=rng)
+        X = frame[list(self.columns)]
+        label, group = maker.conditions_.names
+        groups = None
+        if self.groups is not None:
+            groups = encode_groups(frame[group], names=self.groups)
+        labels = pd.Index(self.classes).get_indexer(pd.Index(frame[label])).astype(np.int64)
+        return (X if self.is_frame else X.to_numpy(dtype=np.float64)), groups, labels
+
+    def _schema(self, maker: MarginalSynthesizer) -> Schema:
+        """Return the columns for the encoder; released "other" is no category that a row has.
+
+        The teachers' own rows have the rare values themselves, which the encoder does not know: a
+        drawn "other" must look to them, and to the student, as those do.
+        """
+        wanted = set(self.payload.wanted)
+        columns = []
+        for name in self.columns:
+            column = maker.codec_[name].schema
+            named = tuple(c for c in column.categories if c != OTHER)
+            if name in wanted and named:
+                column = replace(column, categories=named)
+            columns.append(column)
+        return Schema(columns=tuple(columns))
+
+
+def _shares(
+    maker: MarginalSynthesizer, balance: str, *, groups: tuple[str, ...] | None
+) -> FloatArray:
+    """Return the share of each combination of class and group; of what was not seen, none."""
+    if few := _too_few(maker, groups):
+        raise ValueError(
+            f"{few} So no rows can be drawn that differ in this. What was drawn stays charged. "
+            f"Raise epsilon or share=, merge small groups, or give public rows."
+        )
+    table = _seen(maker)
+    seen = table > 0
+    if balance == "both":
+        table = seen.astype(np.float64)
+    elif balance in ("label", "group"):
+        axis = 1 if balance == "label" else 0
+        total = table.sum(axis=axis, keepdims=True)
+        table = np.divide(table, total, out=np.zeros_like(table), where=total > 0)
+    shares: FloatArray = (table / table.sum()).reshape(-1)
+    return shares
+
+
+def _seen(maker: MarginalSynthesizer) -> FloatArray:
+    """Return the noisy count of each class and group, 0 where it cannot be told from noise."""
+    counts = np.maximum(maker.counts_, 0.0)
+    counts[list(maker.unseen_)] = 0.0
+    table: FloatArray = counts.reshape(maker.conditions_.sizes)
+    return table
+
+
+def _too_few(maker: MarginalSynthesizer, groups: tuple[str, ...] | None) -> str:
+    """Say what the noisy counts know of one value alone; empty where that is nothing."""
+    seen = _seen(maker) > 0
+    few = [
+        what
+        for what, enough in (
+            ("class", seen.any(axis=1).sum() >= 2),
+            ("group", groups is None or seen.any(axis=0).sum() >= 2),
+        )
+        if not enough
+    ]
+    if not few:
+        return ""
+    return f"The noisy counts show one {' and one '.join(few)} alone that stands out of the noise."
+
+
+def _by_public_rows(
+    frame: pd.DataFrame, X_public: Any, schema: Schema | None
+) -> tuple[Schema, pd.DataFrame]:
+    """Return what is public of the columns, and the private rows as the encoder will know them.
+
+    A category that it does not name is "other", a number that is missing the median of the public
+    rows, where these miss none: what it cannot tell apart is counted together. Each value follows
+    from its own row and from what is public.
+    """
+    public = TypedTable.of(X_public, "public table")
+    encoder = PublicEncoder(schema).fit(public)
+    private = encoder.schema_.select(TypedTable.of(frame, "private table", keeps=False))
+    columns, values = [], {}
+    for column in encoder.schema_.columns:
+        own = private[column.name]
+        if column.kind == "numeric":
+            numbers = own.numbers
+            if not column.missing:
+                median = encoder.scales_[column.name].median
+                numbers = np.where(np.isnan(numbers), median, numbers)
+            values[column.name] = numbers
+            whole = column.integer or pd.api.types.is_integer_dtype(own.dtype)
+            bounds = column.bounds or _range(public[column.name].numbers)
+            columns.append(replace(column, bounds=bounds, integer=whole))
+            continue
+        places = own.places(column.categories, as_numbers=True)
+        # The last one stands for what the encoder does not name, so it must not name it.
+        known = np.array([*column.categories, _free(OTHER, column.categories)], dtype=object)
+        texts = known[np.where(places < 0, len(known) - 1, places)]
+        if column.missing:
+            texts[own.missing] = None
+        values[column.name] = texts
+        columns.append(replace(column, categories=tuple(known)))
+    return Schema(columns=tuple(columns)), pd.DataFrame(values)[list(map(str, frame.columns))]
+
+
+def _range(numbers: FloatArray) -> tuple[float, float]:
+    """Return the smallest and the largest number; a little more where they are one."""
+    low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+    return low, high if high > low else low + 1.0
+
+
+def _categories(name: str, categories: list[str]) -> ColumnSchema:
+    return ColumnSchema(name=name, kind="categorical", categories=tuple(categories))
+
+
+def _free(name: str, taken: tuple[str, ...]) -> str:
+    """Return a name that no column has."""
+    while name in taken:
+        name = f"{name}_"
+    return name
