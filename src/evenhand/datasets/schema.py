@@ -3,211 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from evenhand import _values
-from evenhand._checks import at_least, one_of, together
+from evenhand._checks import at_least, together
 from evenhand._stored import stored
-from evenhand.datasets.columns import (
-    SECONDS,
-    Column,
-    DateUnit,
-    Kind,
-    TypedTable,
-    natural_order,
-    refuse_repeated,
-    some,
-    text_of,
-)
-from evenhand.datasets.patterns import MADE, Pattern
-from evenhand.typing import ArrayLike, FloatArray
+from evenhand.datasets.column_schema import ColumnSchema, declared_column
+from evenhand.datasets.columns import Column, TypedTable, natural_order, refuse_repeated, some
+from evenhand.typing import ArrayLike
 
-KINDS = ("numeric", "categorical", "made")
-POSTCODE: Final = "postcode"
-"""The kind of a declaration that is a category by its first characters."""
-
-DATES: Final[Mapping[str, DateUnit]] = {"date": "day", "datetime": "second"}
-"""Kinds of a declaration that are numbers to all who learn, and what these count since 1970."""
-
-_DECLARED: Final = ("numeric", "categorical", *DATES, POSTCODE, *MADE)
-_EPOCH: Final = datetime(1970, 1, 1)
-
-
-@stored
-@dataclass(frozen=True, kw_only=True)
-class ColumnSchema:
-    """One column: what it holds.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    kind : str
-        "numeric", "categorical", or "made": no value of it is learnt, and generators of tables
-        make it anew in the rows that they draw.
-    categories : tuple of str
-        All categories, as text (1, 1.0 and "1" are one category). Categorical only.
-    bounds : (float, float), optional
-        Smallest and largest value that counts; values beyond are moved to the end. Numeric only.
-    missing : bool
-        Whether "is missing" is worth a feature of its own.
-    integer : bool
-        Whether all values are whole numbers, so that drawn ones must be too. Numeric only.
-    date_unit : "day" or "second", optional
-        Of dates: what they, and the bounds, are counted in since 1970-01-01. Numeric only; for
-        generators of tables.
-    pattern : str, optional
-        How values are made up, see ``Pattern``: all of a value that is made anew, and what follows
-        the prefix of one that has a prefix (nothing, if not given).
-    prefix : int, optional
-        How many characters of a text are learnt, at least 1; categories are of these. Categorical
-        only; for generators of tables, which may release the categories.
-    """
-
-    name: str
-    kind: Kind | Literal["made"]
-    categories: tuple[str, ...] = ()
-    bounds: tuple[float, float] | None = None
-    missing: bool = False
-    integer: bool = False
-    date_unit: DateUnit | None = None
-    pattern: str | None = None
-    prefix: int | None = None
-
-    def __post_init__(self) -> None:
-        one_of(f"kind of column {self.name!r}", self.kind, KINDS)
-        self._check_pattern()
-        if self.kind == "made":
-            return
-        if self.kind == "categorical":
-            if not self.categories and self.prefix is None:
-                raise ValueError(
-                    f"The categorical column {self.name!r} has no categories. Name them, or leave "
-                    f"the column out."
-                )
-            twice = [text for text, n in Counter(self.categories).items() if n > 1]
-            if twice:
-                raise ValueError(
-                    f"The category {twice[0]!r} of column {self.name!r} is named twice. Categories "
-                    f"are compared as text: 1, 1.0 and '1' are one."
-                )
-            if self.bounds is not None:
-                raise ValueError(f"The categorical column {self.name!r} cannot have bounds.")
-            if self.integer:
-                raise ValueError(
-                    f"integer is said of numbers, and column {self.name!r} is categorical."
-                )
-            if self.date_unit is not None:
-                raise ValueError(f"The categorical column {self.name!r} cannot count dates.")
-            return
-        if self.categories:
-            raise ValueError(f"The numeric column {self.name!r} cannot have categories.")
-        if self.bounds is not None:
-            low, high = self.bounds
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise ValueError(
-                    f"The bounds of column {self.name!r} must be finite and low < high, got "
-                    f"{self.bounds if self.date_unit is None else self.bounds_said!r}."
-                )
-        if self.date_unit is not None:
-            one_of(f"date_unit of column {self.name!r}", self.date_unit, SECONDS)
-
-    def _check_pattern(self) -> None:
-        """Refuse a pattern or a prefix that says nothing, or does not belong to the kind."""
-        if self.prefix is not None:
-            at_least(f"prefix of column {self.name!r}", self.prefix, 1)
-        if self.pattern is not None:
-            try:
-                Pattern(self.pattern)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"Column {self.name!r}: {error}") from None
-        if self.kind == "made":
-            learnt = (self.categories, self.bounds, self.missing, self.integer, self.date_unit)
-            if self.pattern is None or any(learnt) or self.prefix is not None:
-                raise ValueError(
-                    f"The column {self.name!r} is made anew, and nothing of it is learnt: it takes "
-                    f"a pattern alone."
-                )
-        elif self.prefix is None and self.pattern is not None:
-            raise ValueError(
-                f"Column {self.name!r} has a pattern, and only the kinds "
-                f"{', '.join((*MADE, POSTCODE))} do."
-            )
-        elif self.kind == "numeric" and self.prefix is not None:
-            raise ValueError(f"The numeric column {self.name!r} cannot have a prefix.")
-        elif "*" in (self.pattern or ""):
-            raise ValueError(
-                f"The pattern of column {self.name!r} follows a prefix, and has # and ? alone, "
-                f"got {self.pattern!r}."
-            )
-
-    def shortened(self, column: Column) -> pd.Series[Any]:
-        """Return the values by what is learnt of each: of text with a prefix, that alone.
-
-        Raises
-        ------
-        TypeError
-            For a dtype other than text: a number has lost its leading zeros.
-        """
-        if self.prefix is None:
-            return column.values
-        if column.is_category or column.is_bool or column.is_date or column.is_number:
-            raise TypeError(
-                f"Column {self.name!r} of the {column.where} is declared by its prefix, and its "
-                f"dtype is {column.dtype}. Convert it with astype('str')."
-            )
-        known = set(self.categories)  # a value that was shortened before may be "other"
-        short = {text: text if text in known else text[: self.prefix] for text in column.texts}
-        texts = np.array([*(short[text] for text in column.texts), None], dtype=object)
-        values: pd.Series[Any] = pd.Series(
-            texts[column.codes], index=column.values.index, name=self.name, dtype=column.dtype
-        )
-        return values
-
-    def numbers(self, column: Column) -> FloatArray:
-        """Return the values as float64, dates as counted; NaN where missing."""
-        if self.date_unit is None:
-            return column.numbers
-        return column.since_1970(self.date_unit)
-
-    def said(self, number: float) -> float | str:
-        """Return a number of this column as a user writes it: dates in ISO 8601."""
-        if self.date_unit is None:
-            return number
-        moment = _EPOCH + timedelta(seconds=number * SECONDS[self.date_unit])
-        return moment.date().isoformat() if self.date_unit == "day" else moment.isoformat()
-
-    @property
-    def bounds_said(self) -> tuple[float | str, ...]:
-        """The bounds as a user writes them; empty if there are none."""
-        return tuple(self.said(number) for number in self.bounds or ())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        if self.kind == "made":
-            kind = next((k for k, pattern in MADE.items() if pattern == self.pattern), "id")
-            return {"name": self.name, "kind": kind, "pattern": self.pattern}
-        kind = next((k for k, unit in DATES.items() if unit == self.date_unit), self.kind)
-        out: dict[str, Any] = {"name": self.name, "kind": kind, "missing": self.missing}
-        if self.prefix is not None:
-            rest = {} if self.pattern is None else {"pattern": self.pattern}
-            out |= {"kind": POSTCODE, "prefix": self.prefix} | rest
-        if self.kind == "categorical":
-            out["categories"] = list(self.categories)
-        elif self.bounds is not None:
-            out["bounds"] = list(self.bounds_said)
-        return out | ({"integer": True} if self.integer else {})
+__all__ = ["ColumnSchema", "Schema"]
 
 
 @stored
@@ -321,7 +134,7 @@ class Schema:
         ColumnSchema(name='seen', kind='numeric', categories=(), bounds=(18262.0, 20088.0), \
 missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
         """
-        return cls(columns=tuple(_declared(name, said) for name, said in columns.items()))
+        return cls(columns=tuple(declared_column(name, said) for name, said in columns.items()))
 
     def check(
         self,
@@ -461,7 +274,9 @@ missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
             raise ValueError('A schema is written as {"columns": [{"name": ..., "kind": ...}]}.')
         return cls(
             columns=tuple(
-                _declared(str(column["name"]), {k: v for k, v in column.items() if k != "name"})
+                declared_column(
+                    str(column["name"]), {k: v for k, v in column.items() if k != "name"}
+                )
                 for column in columns
             )
         )
@@ -478,106 +293,6 @@ missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not a JSON file: {error}.") from None
         return cls.from_dict(values)
-
-
-def _declared(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> ColumnSchema:
-    """Make one column of what a user declared."""
-    if isinstance(said, str):
-        one_of(f"kind of column {name!r}", said, ("numeric", *DATES, *MADE))
-        if said in MADE:
-            return ColumnSchema(name=name, kind="made", pattern=MADE[said])
-        return ColumnSchema(name=name, kind="numeric", date_unit=DATES.get(said))
-    if not isinstance(said, Mapping):
-        return ColumnSchema(
-            name=name,
-            kind="categorical",
-            categories=tuple(text_of(value) for value in said),
-        )
-    known = ("kind", "categories", "bounds", "missing", "integer", "pattern", "prefix")
-    for key in said:
-        one_of(f"key of column {name!r}", key, known)
-    categories = tuple(text_of(value) for value in said.get("categories", ()))
-    bounds = said.get("bounds")
-    ends = None if bounds is None else tuple(_date(name, end) for end in bounds[:2])
-    prefix, pattern = said.get("prefix"), said.get("pattern")
-    kind = said.get("kind", "categorical" if categories else None)
-    if kind is None and prefix is not None:
-        kind = POSTCODE
-    if kind is None:
-        days = {len(end) == len("2020-01-01") for end in ends or () if end is not None}
-        kind = ("date" if all(days) else "datetime") if days else "numeric"
-    one_of(f"kind of column {name!r}", kind, _DECLARED)
-    if kind == POSTCODE and prefix is None:
-        raise ValueError(
-            f"Column {name!r} is a postcode, of which a public prefix is learnt. Say how many "
-            f'characters that is: {{"kind": "postcode", "prefix": 3}}.'
-        )
-    if kind in MADE and pattern is None:
-        pattern = MADE[kind]
-    if ends is not None and (None in ends if kind in DATES else ends != (None, None)):
-        raise ValueError(
-            f"The bounds of column {name!r}, {bounds!r}, do not go with the kind {kind!r}: dates "
-            f'have bounds such as ["2020-01-01", "2024-12-31"], and numbers numbers.'
-        )
-    return ColumnSchema(
-        name=name,
-        kind=_KIND_OF.get(kind, kind),
-        categories=categories,
-        bounds=None if bounds is None else _bounds(bounds, ends, DATES.get(kind)),
-        missing=bool(said.get("missing", False)),
-        integer=bool(said.get("integer", False)),
-        date_unit=DATES.get(kind),
-        pattern=pattern,
-        prefix=prefix,
-    )
-
-
-_KIND_OF: Final[Mapping[str, Any]] = {
-    **dict.fromkeys(DATES, "numeric"),
-    **dict.fromkeys(MADE, "made"),
-    POSTCODE: "categorical",
-}
-
-
-def _date(name: str, end: Any) -> str | None:
-    """Return a bound as text in ISO 8601, without a time if it has none; None of a number."""
-    if isinstance(end, np.datetime64):
-        days = np.datetime_data(end)[0] in ("Y", "M", "W", "D")
-        end = end.astype("datetime64[D]" if days else "datetime64[s]").item()
-    if isinstance(end, datetime):
-        return end.isoformat(sep="T")
-    if isinstance(end, date):
-        return end.isoformat()
-    try:
-        float(end)
-    except (TypeError, ValueError):
-        pass
-    else:
-        return None
-    try:
-        moment = datetime.fromisoformat(end)
-        has_time = ":" in end or "T" in end
-        return moment.isoformat() if has_time else moment.date().isoformat()
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"A bound of column {name!r} must be a number, or a date as 2020-01-31 or "
-            f"2020-01-31T12:00, got {end!r}."
-        ) from None
-
-
-def _bounds(
-    bounds: Sequence[Any], ends: Sequence[str | None] | None, unit: DateUnit | None
-) -> tuple[float, float]:
-    """Return bounds as numbers; dates in whole units since 1970."""
-    if unit is None:
-        return float(bounds[0]), float(bounds[1])
-    counted = []
-    for end in ends or ():
-        moment = datetime.fromisoformat(str(end))
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(UTC).replace(tzinfo=None)
-        counted.append(float((moment - _EPOCH) // timedelta(seconds=SECONDS[unit])))
-    return counted[0], counted[1]
 
 
 def _parse(column: Column, read: dict[str, Any]) -> None:
