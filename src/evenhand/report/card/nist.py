@@ -93,63 +93,37 @@ def _releases(record: Record) -> str | None:
 
 
 QUESTIONS: Final = (
-    Question(key="claim", asks="What exactly is claimed?", says=_verdict),
+    Question("claim", "What exactly is claimed?", says=_verdict),
+    Question("epsilon", "How strong is the bound (epsilon)?", says=_meant("Epsilon")),
+    Question("delta", "How often may the bound fail (delta)?", says=_meant("Delta")),
+    Question("attacker", "What can an attacker gain?", says=_meant("What an attacker")),
+    Question("unit", "What is the unit of privacy, and what are neighbors?", says=_unit),
+    Question("mechanisms", "Which mechanisms add noise, and how often?", says=_mechanisms),
+    Question("composition", "How were costs added up?", says=_composition),
+    Question("public", "What is not protected, or assumed to be public?", says=_public),
     Question(
-        key="epsilon",
-        asks="How strong is the bound (epsilon)?",
-        says=_meant("Epsilon"),
-    ),
-    Question(
-        key="delta",
-        asks="How often may the bound fail (delta)?",
-        says=_meant("Delta"),
-    ),
-    Question(
-        key="attacker",
-        asks="What can an attacker gain?",
-        says=_meant("What an attacker"),
-    ),
-    Question(key="unit", asks="What is the unit of privacy, and what are neighbors?", says=_unit),
-    Question(key="mechanisms", asks="Which mechanisms add noise, and how often?", says=_mechanisms),
-    Question(key="composition", asks="How were costs added up?", says=_composition),
-    Question(key="public", asks="What is not protected, or assumed to be public?", says=_public),
-    Question(
-        key="tuning",
-        asks="What did preprocessing, exploration and the choice of settings cost?",
+        "tuning",
+        "What did preprocessing, exploration and the choice of settings cost?",
         says=_tuning,
     ),
-    Question(key="utility", asks="How useful is the result?", says=lambda record: record.utility),
+    Question("utility", "How useful is the result?", says=lambda record: record.utility),
     Question(
-        key="bias",
-        asks="Does it treat groups differently (systemic or by noise)?",
-        says=lambda r: r.bias,
+        "bias", "Does it treat groups differently (systemic or by noise)?", says=lambda r: r.bias
     ),
+    Question("releases", "One release or many, and what others of the data?", says=_releases),
+    Question("trust", "Who must be trusted (trust model, actors, threats)?", yours=True),
+    Question("floating_point", "Is noise safe from floating-point attacks?", says=_floating_point),
     Question(
-        key="releases", asks="One release or many, and what others of the data?", says=_releases
-    ),
-    Question(
-        key="trust",
-        asks="Who must be trusted (trust model, actors, threats)?",
-        yours=True,
-    ),
-    Question(
-        key="floating_point",
-        asks="Is noise safe from floating-point attacks?",
-        says=_floating_point,
-    ),
-    Question(
-        key="side_channels",
-        asks="Timing and other side channels?",
+        "side_channels",
+        "Timing and other side channels?",
         says=lambda record: f"Not covered: {NEVER_COVERED}" if _bounded(record) else None,
     ),
-    Question(key="versions", asks="Which library, in which version?", says=lambda r: r.versions),
+    Question("versions", "Which library, in which version?", says=lambda r: r.versions),
+    Question("collection", "How were the data collected, and is that protected?", yours=True),
+    Question("access", "Who has access to the data, and how are they kept?", yours=True),
     Question(
-        key="collection", asks="How were the data collected, and is that protected?", yours=True
-    ),
-    Question(key="access", asks="Who has access to the data, and how are they kept?", yours=True),
-    Question(
-        key="checked",
-        asks="How was the implementation checked?",
+        "checked",
+        "How was the implementation checked?",
         says=lambda record: (
             "evenhand verify compares files, claim and ledger of the folder; evenhand audit tries "
             "to break the claim of the method by attacks. Whether either was run is not recorded"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final, Literal
 
 from evenhand._checks import did_you_mean
@@ -25,7 +25,7 @@ def unknown(record: Record) -> Words | None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Question:
     """One question, and how the record of any model answers it.
 
@@ -52,6 +52,7 @@ class Question:
 
     key: str
     asks: str
+    _: KW_ONLY
     says: Said = unknown
     yours: bool = False
     kind: Kind = "text"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from evenhand.privacy.guarantee import NEVER_COVERED
@@ -93,209 +94,173 @@ def _notes(record: Record) -> str:
 
 _SECTORS: Final = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 
+_needed: Final = partial(Question, tier=1, needed=True)
+"""A question that the registry takes no entry without."""
+
 QUESTIONS: Final = (
-    Question(
-        key="basic.name",
-        asks="What the data product is called",
-        says=lambda record: record.name,
+    _needed(
+        "basic.name", "What the data product is called", says=lambda record: record.name, yours=True
+    ),
+    _needed("basic.data_curators", "Who publishes it", yours=True, kind="list"),
+    _needed("basic.intended_use", "What it is meant for", yours=True),
+    _needed(
+        "basic.data_product_type", "What kind of product it is", says=lambda record: record.product
+    ),
+    _needed(
+        "basic.data_product_region",
+        "Which region the data describe, or whose law applies",
         yours=True,
-        tier=1,
-        needed=True,
     ),
-    Question(
-        key="basic.data_curators",
-        asks="Who publishes it",
-        yours=True,
-        kind="list",
-        tier=1,
-        needed=True,
-    ),
-    Question(
-        key="basic.intended_use", asks="What it is meant for", yours=True, tier=1, needed=True
-    ),
-    Question(
-        key="basic.data_product_type",
-        asks="What kind of product it is",
-        says=lambda record: record.product,
-        tier=1,
-        needed=True,
-    ),
-    Question(
-        key="basic.data_product_region",
-        asks="Which region the data describe, or whose law applies",
-        yours=True,
-        tier=1,
-        needed=True,
-    ),
-    Question(
-        key="basic.description",
-        asks="What it is, in a sentence",
+    _needed(
+        "basic.description",
+        "What it is, in a sentence",
         says=lambda record: record.description,
         yours=True,
-        tier=1,
-        needed=True,
     ),
-    Question(
-        key="basic.publication_date",
-        asks="When it was published or made",
+    _needed(
+        "basic.publication_date",
+        "When it was published or made",
         says=_made,
         yours=True,
         kind="date",
-        tier=1,
-        needed=True,
     ),
     Question(
-        key="basic.data_product_sector",
-        asks="Which industry it is about",
+        "basic.data_product_sector",
+        "Which industry it is about",
         yours=True,
         among=_SECTORS,
         tier=1,
     ),
+    Question("dp_variant.variant_name", "Which variant of the definition", says=_variant, tier=2),
     Question(
-        key="dp_variant.variant_name", asks="Which variant of the definition", says=_variant, tier=2
-    ),
-    Question(
-        key="dp_variant.data_domain",
-        asks="Which data sets are protected",
+        "dp_variant.data_domain",
+        "Which data sets are protected",
         says=lambda record: record.domain,
         tier=3,
     ),
     Question(
-        key="dp_variant.unprotected_quantities",
-        asks="What of the data is not protected",
+        "dp_variant.unprotected_quantities",
+        "What of the data is not protected",
         says=_unprotected,
         tier=3,
     ),
     Question(
-        key="privacy_loss.privacy_unit",
-        asks="Whose data are protected",
+        "privacy_loss.privacy_unit",
+        "Whose data are protected",
         says=lambda record: record.guarantee.unit,
         tier=2,
     ),
     Question(
-        key="privacy_loss.privacy_unit_details",
-        asks="Which two data sets are neighbors",
+        "privacy_loss.privacy_unit_details",
+        "Which two data sets are neighbors",
         says=_adjacent,
         tier=3,
     ),
     Question(
-        key="privacy_loss.privacy_parameters.epsilon",
-        asks="Epsilon",
+        "privacy_loss.privacy_parameters.epsilon",
+        "Epsilon",
         says=lambda record: float(record.guarantee.epsilon),
         tier=2,
     ),
     Question(
-        key="privacy_loss.privacy_parameters.delta",
-        asks="Delta",
+        "privacy_loss.privacy_parameters.delta",
+        "Delta",
         says=lambda record: float(record.guarantee.delta),
         tier=2,
     ),
     Question(
-        key="privacy_loss.privacy_parameters_details",
-        asks="What these numbers mean",
+        "privacy_loss.privacy_parameters_details",
+        "What these numbers mean",
         says=_parameters,
         tier=3,
     ),
     Question(
-        key="deployment_model.model_name",
-        asks="Whom the people in the data must trust with it",
+        "deployment_model.model_name",
+        "Whom the people in the data must trust with it",
         says=lambda record: "Central",
         yours=True,
         among=("Local", "Central", "Shuffle", "Federated", "Varies"),
         tier=2,
     ),
     Question(
-        key="deployment_model.model_name_details",
-        asks="More on that",
+        "deployment_model.model_name_details",
+        "More on that",
         says=lambda record: f"Whoever trains sees the records; what leaves is the {record.thing}",
         yours=True,
         tier=3,
     ),
     Question(
-        key="deployment_model.actors",
-        asks="Who takes part, whom each of them must trust, and why they may",
+        "deployment_model.actors",
+        "Who takes part, whom each of them must trust, and why they may",
         yours=True,
         tier=3,
     ),
     Question(
-        key="deployment_model.release_type",
-        asks="One release, or many",
+        "deployment_model.release_type",
+        "One release, or many",
         says=lambda record: "One release",
         yours=True,
         among=("One release", "Many releases"),
         tier=2,
     ),
     Question(
-        key="deployment_model.release_type_details",
-        asks="What else is released of the same data",
+        "deployment_model.release_type_details",
+        "What else is released of the same data",
         says=_release,
         yours=True,
         tier=3,
     ),
     Question(
-        key="deployment_model.data_source_type",
-        asks="Whether new data come in over time",
+        "deployment_model.data_source_type",
+        "Whether new data come in over time",
         yours=True,
         among=("Static", "Dynamic"),
         tier=2,
     ),
+    Question("deployment_model.data_source_type_details", "More on that", yours=True, tier=3),
     Question(
-        key="deployment_model.data_source_type_details", asks="More on that", yours=True, tier=3
-    ),
-    Question(
-        key="deployment_model.access_type",
-        asks="Whether anybody may ask the data more",
+        "deployment_model.access_type",
+        "Whether anybody may ask the data more",
         says=lambda record: "Non-interactive",
         tier=2,
     ),
     Question(
-        key="deployment_model.access_type_details",
-        asks="More on that",
+        "deployment_model.access_type_details",
+        "More on that",
         says=lambda record: (
             f"What is asked of it is computed from the released {record.thing} alone"
         ),
         tier=3,
     ),
     Question(
-        key="accounting.post_processing",
-        asks="What was computed from the released values",
+        "accounting.post_processing",
+        "What was computed from the released values",
         says=lambda record: record.derived,
         tier=3,
     ),
+    Question("accounting.composition", "How costs were added up", says=_composition, tier=3),
     Question(
-        key="accounting.composition", asks="How costs were added up", says=_composition, tier=3
-    ),
-    Question(
-        key="implementation.preprocessing_and_hyperparameter_tuning",
-        asks="What looking at the data before, and choosing settings, cost",
+        "implementation.preprocessing_and_hyperparameter_tuning",
+        "What looking at the data before, and choosing settings, cost",
         says=_preprocessing,
         tier=3,
     ),
     Question(
-        key="implementation.mechanisms",
-        asks="Which mechanisms, in which code, and what protects them",
+        "implementation.mechanisms",
+        "Which mechanisms, in which code, and what protects them",
         says=_mechanisms,
         tier=3,
     ),
     Question(
-        key="implementation.justification",
-        asks="Why these choices were made",
+        "implementation.justification",
+        "Why these choices were made",
         says=_justification,
         yours=True,
         tier=3,
     ),
-    Question(
-        key="administrative.sources", asks="Where it is described", yours=True, tier=1, needed=False
-    ),
-    Question(key="administrative.notes", asks="Anything else", says=_notes, tier=1),
-    Question(
-        key="administrative.registry_authors",
-        asks="Who filled in this entry",
-        yours=True,
-        kind="list",
-        tier=1,
-        needed=True,
-    ),
+    Question("administrative.sources", "Where it is described", yours=True, tier=1),
+    Question("administrative.notes", "Anything else", says=_notes, tier=1),
+    _needed("administrative.registry_authors", "Who filled in this entry", yours=True, kind="list"),
 )
 
 

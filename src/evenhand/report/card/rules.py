@@ -38,23 +38,20 @@ def _intended(record: Record) -> str | None:
 
 
 LL144_QUESTIONS: Final = (
-    Question(key="audit_date", asks="Date of the audit", yours=True, kind="date"),
-    Question(key="auditor", asks="Who audited, and how they are independent", yours=True),
-    Question(key="tool", asks="Name of the tool", says=lambda r: r.report.title, yours=True),
+    Question("audit_date", "Date of the audit", yours=True, kind="date"),
+    Question("auditor", "Who audited, and how they are independent", yours=True),
+    Question("tool", "Name of the tool", says=lambda r: r.report.title, yours=True),
     Question(
-        key="distribution_date",
-        asks="Since when this version of the tool is used",
-        yours=True,
-        kind="date",
+        "distribution_date", "Since when this version of the tool is used", yours=True, kind="date"
     ),
     Question(
-        key="data_source",
-        asks="Where the rows are from, and whether they are historical or test data",
+        "data_source",
+        "Where the rows are from, and whether they are historical or test data",
         yours=True,
     ),
     Question(
-        key="unknown",
-        asks="How many people are of an unknown category",
+        "unknown",
+        "How many people are of an unknown category",
         says=lambda record: (
             "None was left out: rows without a group are refused, so fill in a group of their own "
             "such as 'unknown'"
@@ -66,65 +63,48 @@ LL144_QUESTIONS: Final = (
 )
 
 EU_QUESTIONS: Final = (
-    Question(key="design", asks="Design choices, 10(2)(a)", says=_settings),
-    Question(key="origin", asks="Origin and collection of the data, 10(2)(b)", yours=True),
+    Question("design", "Design choices, 10(2)(a)", says=_settings),
+    Question("origin", "Origin and collection of the data, 10(2)(b)", yours=True),
+    Question("preparation", "Annotation, labelling, cleaning, updating, 10(2)(c)", yours=True),
+    Question("assumptions", "What the data are meant to measure, 10(2)(d)", yours=True),
+    Question("suitability", "Availability, quantity and suitability, 10(2)(e)", yours=True),
+    Question("bias", "Examination for bias, 10(2)(f)", says=lambda r: r.measured, yours=True),
     Question(
-        key="preparation", asks="Annotation, labelling, cleaning, updating, 10(2)(c)", yours=True
-    ),
-    Question(key="assumptions", asks="What the data are meant to measure, 10(2)(d)", yours=True),
-    Question(
-        key="suitability", asks="Availability, quantity and suitability, 10(2)(e)", yours=True
-    ),
-    Question(
-        key="bias", asks="Examination for bias, 10(2)(f)", says=lambda r: r.measured, yours=True
-    ),
-    Question(
-        key="measures",
-        asks="Measures to detect, prevent and mitigate bias, 10(2)(g)",
+        "measures",
+        "Measures to detect, prevent and mitigate bias, 10(2)(g)",
         says=lambda r: r.measures,
     ),
+    Question("shortcomings", "Gaps or shortcomings, 10(2)(h)", says=_warnings, yours=True),
     Question(
-        key="shortcomings",
-        asks="Gaps or shortcomings, 10(2)(h)",
-        says=_warnings,
+        "representative",
+        "Whether the data are relevant, representative, free of errors and complete, 10(3)",
+        yours=True,
+    ),
+    Question("setting", "Geographical and other setting of use, 10(4)", yours=True),
+    Question(
+        "necessity",
+        "Special categories: why bias cannot be found and corrected with other data, 4a",
         yours=True,
     ),
     Question(
-        key="representative",
-        asks="Whether the data are relevant, representative, free of errors and complete, 10(3)",
-        yours=True,
-    ),
-    Question(key="setting", asks="Geographical and other setting of use, 10(4)", yours=True),
-    Question(
-        key="necessity",
-        asks="Special categories: why bias cannot be found and corrected with other data, 4a",
-        yours=True,
-    ),
-    Question(
-        key="safeguards",
-        asks="Special categories: technical limits on re-use, and protection of privacy, 4a",
+        "safeguards",
+        "Special categories: technical limits on re-use, and protection of privacy, 4a",
         says=lambda r: f"{r.guarantee} {r.reads_groups}",
     ),
-    Question(
-        key="access",
-        asks="Special categories: who has access, and how it is logged, 4a",
-        yours=True,
-    ),
-    Question(
-        key="transfer", asks="Special categories: that nobody else receives them, 4a", yours=True
-    ),
-    Question(key="deletion", asks="Special categories: when they are deleted, 4a", yours=True),
+    Question("access", "Special categories: who has access, and how it is logged, 4a", yours=True),
+    Question("transfer", "Special categories: that nobody else receives them, 4a", yours=True),
+    Question("deletion", "Special categories: when they are deleted, 4a", yours=True),
 )
 
 COLORADO_QUESTIONS: Final = (
-    Question(key="intended_use", asks="Intended uses", says=_intended, yours=True),
-    Question(key="harmful_use", asks="Known harmful or inappropriate uses", yours=True),
-    Question(key="training_data", asks="Categories of training data", says=lambda r: r.columns),
-    Question(key="limitations", asks="Known limitations", says=_limitations),
-    Question(key="instructions", asks="Instructions for use", says=lambda r: r.use),
+    Question("intended_use", "Intended uses", says=_intended, yours=True),
+    Question("harmful_use", "Known harmful or inappropriate uses", yours=True),
+    Question("training_data", "Categories of training data", says=lambda r: r.columns),
+    Question("limitations", "Known limitations", says=_limitations),
+    Question("instructions", "Instructions for use", says=lambda r: r.use),
     Question(
-        key="monitoring",
-        asks="Monitoring",
+        "monitoring",
+        "Monitoring",
         says=lambda record: (
             "While it decides: GET /state and GET /metrics of evenhand serve tell coverage, counts "
             "per group and the gap as they are"
@@ -133,8 +113,8 @@ COLORADO_QUESTIONS: Final = (
         ),
         yours=True,
     ),
-    Question(key="review", asks="Meaningful human review", yours=True),
-    Question(key="notice", asks="Notice to people before a decision", yours=True),
-    Question(key="adverse", asks="What people are told after an adverse decision", yours=True),
-    Question(key="correction", asks="How people correct their data", yours=True),
+    Question("review", "Meaningful human review", yours=True),
+    Question("notice", "Notice to people before a decision", yours=True),
+    Question("adverse", "What people are told after an adverse decision", yours=True),
+    Question("correction", "How people correct their data", yours=True),
 )
