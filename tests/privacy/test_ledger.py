@@ -32,7 +32,7 @@ from evenhand.privacy import (
     SeededNoise,
 )
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu, sigma_for
-from evenhand.privacy.ledger import Grant
+from evenhand.privacy.grant import Grant
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.privacy.noisy_max import NoisyThreshold
 

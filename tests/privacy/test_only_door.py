@@ -12,14 +12,14 @@ from evenhand.privacy.noisy_max import NoisyThreshold
 
 ROOT = Path(evenhand.__file__).parent
 
-# Who may call what. A mechanism asks the noise; the ledger's Grant asks the mechanism; all others
+# Who may call what. A mechanism asks the noise; a ledger's Grant asks the mechanism; all others
 # ask the Grant, whose methods have names of their own: draw, draw_by_step.
 MAY_CALL = {
     "gaussian": "privacy/",
     "laplace": "privacy/",
     "random_words": "privacy/",
-    "draw_noise": "privacy/ledger.py",
-    "draw_noise_by_step": "privacy/ledger.py",
+    "draw_noise": "privacy/grant.py",
+    "draw_noise_by_step": "privacy/grant.py",
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.privacy import Ledger, SubsampledGaussian
-from evenhand.privacy.ledger import Grant
+from evenhand.privacy.grant import Grant
 from evenhand.typing import FloatArray
 
 

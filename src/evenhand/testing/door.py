@@ -21,7 +21,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from evenhand.privacy import DiscreteNoise, FloatNoise
-from evenhand.privacy.ledger import Grant, Mechanism
+from evenhand.privacy.grant import Grant
+from evenhand.privacy.mechanism import Mechanism
 from evenhand.privacy.noise import WORD, Noise
 from evenhand.typing import Array, FloatArray, IntArray
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from evenhand.privacy import ConfidentGNMax, GNMax, Ledger, LNMax
-from evenhand.privacy.ledger import Grant
+from evenhand.privacy.grant import Grant
 from evenhand.privacy.noisy_max import NoisyThreshold
 from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, IntArray
 from evenhand.voting.answers import Answers, Reason
