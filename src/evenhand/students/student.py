@@ -13,22 +13,19 @@ from sklearn.dummy import DummyClassifier
 
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import Notion
-from evenhand.fairness.tally import Tally
 from evenhand.students.confident import fit_confident
 from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
+from evenhand.students.estimated_classes import with_estimated_classes
 from evenhand.students.learned_features import LearnedFeatures, as_network
 from evenhand.students.module import ModuleStudent
 from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.students.small_groups import Held, fit_with_small_groups
 from evenhand.students.within import Within
-from evenhand.typing import Array, BoolArray, FloatArray, IntArray
+from evenhand.typing import Array, FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 
 SMOOTHED_VARIANCE: Final = 0.1
 """Sets the ridge of a student that follows smoothed shares (``reproductions/choices.py``)."""
-
-CLEAR: Final = 3.0
-"""How many standard deviations of its noise the sum of a group's shares of a class must have."""
 
 
 class ConstantStudentWarning(UserWarning):
@@ -431,46 +428,6 @@ def smoothed(X: FloatArray, shares: Shares, of: FloatArray | None = None) -> Flo
     """
     out: FloatArray = _of_shares(X, shares, None).model.predict_proba(X if of is None else of)
     return out
-
-
-def with_estimated_classes(answers: Answers | Shares, smooth: FloatArray, within: Within) -> Within:
-    """Return the margin with classes of the public rows estimated from the released answers.
-
-    The estimate is ``smooth``, the probabilities (n, n_classes) of a student without a margin, to
-    which all answers contribute. In a group where the answers do not clearly show a class, it has
-    weight 0 there. What is bound is then the gap with respect to what the *teachers say*,
-    with noise: not to the truth.
-
-    Notes
-    -----
-    Noisy shares themselves are unbiased weights too, for the shares of the votes. Measured on Adult
-    (``reproductions/notions_on_adult.py``) they left larger gaps at test: the noise of one row
-    averages out over a group, but a vote of weak teachers is not a probability of the class. Noisy
-    winners are wrong in all groups alike, which hides differences.
-    """
-    estimable = _estimable(answers, within)[within.groups]
-    weights = np.where(estimable, np.maximum(smooth, 1e-12), 0.0)  # a sure student may leave only 0
-    weights /= weights.sum(axis=1, keepdims=True)
-    return replace(within, labels=weights, source="released answers")
-
-
-def _estimable(answers: Answers | Shares, within: Within) -> BoolArray:
-    """Whether the answers show each class in each group, (n_groups, n_classes).
-
-    The sum of noisy shares must be clear of its own noise: it is unbiased, and nothing is clipped.
-    A smooth student gives every class some probability, also one that no teacher votes for.
-    """
-    shape = (within.n_groups, answers.n_classes)
-    if isinstance(answers, Answers):
-        rows = answers.answered
-        clear = Tally.of(within.groups[rows], answers.labels[rows], *shape).counts > 0
-    else:
-        held = np.zeros(shape)
-        np.add.at(held, within.groups, answers.shares)
-        noise = np.sqrt(np.bincount(within.groups, answers.variance, minlength=shape[0]))
-        clear = held > CLEAR * noise[:, None]
-    clear[~clear.any(axis=1)] = True  # of such a group nothing is known but the student's word
-    return clear
 
 
 def refuse_unbound(student: Any, notion: Notion) -> None:
