@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from _table import RESULTS, select
 from scipy import stats
 
 from evenhand.datasets import DataNotAvailable
 
-RESULTS = Path(__file__).parent / "results"
 CONFIDENCE: Final = 0.999
 """That correct code keeps a row with noise of its own within its interval."""
 
@@ -68,10 +68,9 @@ class Check(NamedTuple):
 Checks = Iterator[Check]
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    """Return the saved rows of a script."""
-    found: list[dict[str, Any]] = json.loads((RESULTS / f"{name}.json").read_text())["rows"]
-    return found
+def rows(script: str, /, **wanted: Any) -> list[dict[str, Any]]:
+    """Return the saved rows of a script, those with these values."""
+    return select(json.loads((RESULTS / f"{script}.json").read_text())["rows"], **wanted)
 
 
 def exact(row: str, saved: Sequence[float], fresh: Sequence[float], *names: str) -> Checks:
@@ -102,23 +101,19 @@ def assessments(script: Any) -> Checks:
     truth, decided, groupings = script.population()
     _, whole = script.joint_of(truth, decided, groupings["sex"])
     for name, notion in script.NOTIONS.items():
-        saved = next(r for r in rows("assessments") if (r["by"], r["notion"]) == ("sex", name))
+        saved = rows("assessments", by="sex", notion=name)[0]
         yield from exact("sex", [saved["gap"]], [script.gap_of(notion, whole).value], name)
     for table in ("HMDA", "resume"):
         _, decided, groupings = script.TABLES[table][0]()
         _, whole = script.joint_of(0 * decided, decided, groupings["race"])
-        saved = next(r for r in rows("assessments") if (r["data"], r["by"]) == (table, "race"))
+        saved = rows("assessments", data=table, by="race")[0]
         notion = script.NOTIONS["demographic parity"]
         yield from exact(table, [saved["gap"]], [script.gap_of(notion, whole).value], "gap")
 
 
 def blind_rules(script: Any) -> Checks:
     """Our rule on COMPAS, one margin: no noise is drawn."""
-    row = next(
-        r
-        for r in rows("blind_rules")
-        if (r["case"], r["method"], r["seed"], r["margin"]) == ("COMPAS, race", "ours", 0, 0.05)
-    )
+    row = rows("blind_rules", case="COMPAS, race", method="ours", seed=0, margin=0.05)[0]
     trial = script.Trial("COMPAS, race", 0)
     error, gap = trial.measured(script.ours(trial, 0.05))
     yield Check(row="COMPAS: error", saved=row["error"], fresh=error, within=0.002)
@@ -127,18 +122,18 @@ def blind_rules(script: Any) -> Checks:
 
 def margins_on_new_rows(script: Any) -> Checks:
     """German, one split: errors of all its fits, whose noise is drawn anew."""
-    kept = [r for r in rows("margins_on_new_rows") if r["table"] == "German"]
+    kept = rows("margins_on_new_rows", table="German")
     fresh = script.measure("German", 0)
     for way in script.WAYS:
         saved = [r["error"] for r in kept if r["way"] == way]
         now = [r["error"] for r in fresh if r["way"] == way]
-        yield noisy(f"ACS-Income, {way}", saved, float(np.mean(now)), "error")
+        yield noisy(f"German, {way}", saved, float(np.mean(now)), "error")
 
 
 def beside_glued(script: Any) -> Checks:
     """Our side on German, one split and epsilon: the noise is drawn anew."""
     name, data = script.table_of("german", None, [])
-    kept = [r for r in rows("beside_glued") if (r["data"], r["epsilon"]) == (name, 1.0)]
+    kept = rows("beside_glued", data=name, epsilon=1.0)
     fresh = script.ours(script.Split(data, 0), 1.0)
     for way in script.WAYS:
         saved = [script.volume(r["points"][way]) for r in kept]
@@ -147,7 +142,7 @@ def beside_glued(script: Any) -> Checks:
 
 def dpsgd_steps(script: Any) -> Checks:
     """COMPAS, 1,500 rows: errors of both ways, whose noise is drawn anew."""
-    kept = [r for r in rows("dpsgd_steps") if r["table"] == script.named("COMPAS", 1_500)]
+    kept = rows("dpsgd_steps", table=script.named("COMPAS", 1_500))
     fresh = list(script.judged_on("COMPAS", 1_500, 0))
     for way in ("default", script.OLD):
         saved = [r["error"] for r in kept if r["way"] == way]
@@ -196,17 +191,16 @@ def dpsgd_adult(script: Any) -> Checks:
 def fairpate_color_mnist(script: Any) -> Checks:
     """Take what nobody can be better than, of seed 0: no network is trained for it."""
     run = script.Run(seed=0, folder=Path(tempfile.gettempdir()))
-    for row in rows("fairpate_color_mnist"):
-        if row["method"] == "truth":
-            found, saved = run.truth(row["margin"]), row["runs"][0]
-            names = ("error", "coverage")
-            old, new = ([one[name] for name in names] for one in (saved, found))
-            yield from exact(f"truth, margin {row['margin']:g}", old, new, *names)
+    for row in rows("fairpate_color_mnist", method="truth"):
+        found, saved = run.truth(row["margin"]), row["runs"][0]
+        names = ("error", "coverage")
+        old, new = ([one[name] for name in names] for one in (saved, found))
+        yield from exact(f"truth, margin {row['margin']:g}", old, new, *names)
 
 
 def fairpate_figure2(script: Any) -> Checks:
     """Parkinsons, DP-SGD at its first margin."""
-    own = [r for r in rows("fairpate_figure2") if r["data"] == "Parkinsons"]
+    own = rows("fairpate_figure2", data="Parkinsons")
     row = next(r for r in own if r["method"] == "DP-SGD")
     run = script.Run(script.LOADERS["Parkinsons"](), row["epsilon"], 0)
     _, _, error, gap = next(run.sgd())
@@ -215,11 +209,7 @@ def fairpate_figure2(script: Any) -> Checks:
 
 def fairpate_frontiers(script: Any) -> Checks:
     """PATE without a margin, at epsilon 1: one setting of the sweep, in a store of its own."""
-    row = next(
-        r
-        for r in rows("fairpate_frontiers")
-        if (r["part"], r["data"], r["method"], r["epsilon"]) == ("plain", "Adult", "PATE", 1.0)
-    )
+    row = rows("fairpate_frontiers", part="plain", data="Adult", method="PATE", epsilon=1.0)[0]
     grid = script.Grid(
         data=script.DataSource(name="adult"),
         runs=({"method": ["pate"], "epsilon": (1.0,), **script.LABELS},),
@@ -238,7 +228,7 @@ def fairpate_frontiers(script: Any) -> Checks:
 def fairpate_settings(script: Any) -> Checks:
     """Income by sex, sound, at the centre: one seed."""
     case = script.CASES[0]
-    row = next(r for r in rows("fairpate_settings") if r["moved"] == case.moved)
+    row = rows("fairpate_settings", moved=case.moved)[0]
     data = script.TASKS[row["task"]]()
     share = script.POOL / (0.75 * len(data.y)) * 1.001
     split = data.split(public=share, test=0.25, random_state=0)
@@ -283,10 +273,9 @@ def fidelity_beside_sdmetrics(script: Any) -> Checks:
         "CorrelationSimilarity": pairs,
         "ContingencySimilarity": len(found.pairs) - pairs,
     }
-    for row in rows("fidelity_beside_sdmetrics"):
-        if row["data"] == "German":
-            metric = row["metric"]
-            yield from exact(f"German, {metric}", [row["scores"]], [fresh[metric]], "scores")
+    for row in rows("fidelity_beside_sdmetrics", data="German"):
+        metric = row["metric"]
+        yield from exact(f"German, {metric}", [row["scores"]], [fresh[metric]], "scores")
 
 
 def generator_frontiers(script: Any) -> Checks:
@@ -340,28 +329,26 @@ def jagielski_adult(script: Any) -> Checks:
 
 def labels_or_shares(script: Any) -> Checks:
     """Parkinsons without a margin."""
-    for row in rows("labels_or_shares"):
-        if (row["data"], row["epsilon"], row["margin"]) == ("Parkinsons", 1.0, None):
-            data = script.LOADERS["Parkinsons"]()
-            error, gap, *_ = script.measure(data, 1.0, None, row["answers"], 0)
-            words = f"Parkinsons, {row['answers']}"
-            yield noisy_mean(words, row["error"], row["error_pm"], 10, error, "error")
-            yield noisy_mean(words, row["gap"], row["gap_pm"], 10, gap, "gap")
+    for row in rows("labels_or_shares", data="Parkinsons", epsilon=1.0, margin=None):
+        data = script.LOADERS["Parkinsons"]()
+        error, gap, *_ = script.measure(data, 1.0, None, row["answers"], 0)
+        words = f"Parkinsons, {row['answers']}"
+        yield noisy_mean(words, row["error"], row["error_pm"], 10, error, "error")
+        yield noisy_mean(words, row["gap"], row["gap_pm"], 10, gap, "gap")
 
 
 def membership(script: Any) -> Checks:
     """Credit with 500 private rows, every way."""
     fresh = {run["way"]: run["found"] for run in script.measure("Credit", 500, 0)}
-    for row in rows("membership"):
-        if (row["data"], row["n"]) == ("Credit", 500):
-            for at, name in enumerate(("area", "found")):
-                repeats = [run[at] for run in row["repeats"]]
-                yield noisy(f"{row['way']}, distance", repeats, fresh[row["way"]][at], name)
+    for row in rows("membership", data="Credit", n=500):
+        for at, name in enumerate(("area", "found")):
+            repeats = [run[at] for run in row["repeats"]]
+            yield noisy(f"{row['way']}, distance", repeats, fresh[row["way"]][at], name)
 
 
 def no_privacy(script: Any) -> Checks:
     """Parkinsons, the first ridge, all seeds."""
-    row = next(r for r in rows("no_privacy") if r["data"] == "Parkinsons")
+    row = rows("no_privacy", data="Parkinsons")[0]
     found = script.errors("Parkinsons", script.RIDGES[0], 10)
     yield from exact("Parkinsons", row[f"{script.RIDGES[0]:g}"][:1], [found.mean()], "error")
 
@@ -369,22 +356,17 @@ def no_privacy(script: Any) -> Checks:
 def drawn_small_groups(script: Any) -> Checks:
     """COMPAS at epsilon 1, every way."""
     fresh = {run["way"]: run for run in script.measure("COMPAS", 1.0, 0)}
-    for row in rows("drawn_small_groups"):
-        if (row["data"], row["epsilon"]) == ("COMPAS", 1.0):
-            for name in ("error", "gap"):
-                repeats, now = row["values"][name], fresh[row["way"]][name]
-                yield noisy(f"COMPAS, {row['way']}", repeats, now, name)
+    for row in rows("drawn_small_groups", data="COMPAS", epsilon=1.0):
+        for name in ("error", "gap"):
+            repeats, now = row["values"][name], fresh[row["way"]][name]
+            yield noisy(f"COMPAS, {row['way']}", repeats, now, name)
 
 
 def drift(script: Any) -> Checks:
     """ACS-Income, epsilon 3: errors without a margin, and how far apart a column is."""
     fresh = {run["kind"]: run for run in script.measure("ACS-Income", 3.0, 0)}
     for kind, found in fresh.items():
-        own = [
-            row
-            for row in rows("drift")
-            if (row["data"], row["epsilon"], row["kind"]) == ("ACS-Income", 3.0, kind)
-        ]
+        own = rows("drift", data="ACS-Income", epsilon=3.0, kind=kind)
         yield noisy(f"ACS-Income, {kind}", [row["error"] for row in own], found["error"], "error")
         for name in ("AGEP",) if found["distances"] else ():
             saved = [row["distances"][name][0] for row in own]
@@ -408,7 +390,7 @@ def notions_on_adult(script: Any) -> Checks:
 
 def owners(script: Any) -> Checks:
     """One private model of all records, epsilon 1."""
-    row = next(r for r in rows("owners") if (r["way"], r["epsilon"]) == ("pooled, private", 1.0))
+    row = rows("owners", way="pooled, private", epsilon=1.0)[0]
     split = script.load_adult().split(public=0.2, test=0.25, random_state=0)
     for name, fresh in zip(("error", "gap"), script.pooled(split, 1.0, 0), strict=True):
         yield noisy_mean("pooled, epsilon 1", row[name], row[f"{name}_pm"], 5, fresh, name)
@@ -435,12 +417,8 @@ def pfguard_bias(script: Any) -> Checks:
     """Clothes, the mean embedding at epsilon 10."""
     case = script.cases()[0]
     for found in script.measure(case, 10.0, 0):
-        row = next(
-            r
-            for r in rows("pfguard_bias")
-            if (r["data"], r["name"], r["way"], r["epsilon"])
-            == (case.data, case.name, found["way"], 10.0)
-        )
+        case_of = {"data": case.data, "name": case.name, "epsilon": 10.0}
+        row = rows("pfguard_bias", **case_of, way=found["way"])[0]
         for name in ("snr", "kl", "mlp_accuracy"):
             yield noisy(row["way"], [run[name] for run in row["runs"]], found[name], name)
 
@@ -494,22 +472,17 @@ def pfguard_table5_methods(script: Any) -> Checks:
 def pfguard_teachers(script: Any) -> Checks:
     """Figure 4 with all eights and fair sampling."""
     found = script.measure("bias", 1, script.FAIR, 0)
-    row = next(
-        r
-        for r in rows("pfguard_teachers")
-        if (r["data"], r.get("at"), r.get("sampling")) == ("bias", 1, script.FAIR)
-    )
+    row = rows("pfguard_teachers", data="bias", at=1, sampling=script.FAIR)[0]
     for name in ("snr", "recall", "others"):
         yield noisy("all eights", [run[name] for run in row["runs"]], found[name], name)
 
 
 def pfguard_unknown(script: Any) -> Checks:
     """Section C.3 on 3 and 1: the bound by clusters and by labels, with noise drawn anew."""
-    for row in rows("pfguard_unknown"):
-        if row["data"] == "bound" and row["at"] == next(iter(script.BOUNDS)):
-            found = script.estimate("bound", row["at"], row["way"], 0)
-            saved = [run["estimated"] for run in row["runs"]]
-            yield noisy(f"{row['at']}, {row['way']}", saved, found["estimated"], "bound")
+    for row in rows("pfguard_unknown", data="bound", at=next(iter(script.BOUNDS))):
+        found = script.estimate("bound", row["at"], row["way"], 0)
+        saved = [run["estimated"] for run in row["runs"]]
+        yield noisy(f"{row['at']}, {row['way']}", saved, found["estimated"], "bound")
 
 
 def picture_budgets(script: Any) -> Checks:
@@ -522,11 +495,7 @@ def picture_budgets(script: Any) -> Checks:
 
 def published_points(script: Any) -> Checks:
     """Parkinsons at the largest epsilon, DP-SGD without a margin."""
-    row = next(
-        r
-        for r in rows("published_points")
-        if (r["data"], r["epsilon"], r["method"]) == ("Parkinsons", 9.0, script.GRADIENTS)
-    )
+    row = rows("published_points", data="Parkinsons", epsilon=9.0, method=script.GRADIENTS)[0]
     fits = script.Fits(script.LOADERS["Parkinsons"](), row["epsilon"], 0)
     _, error, gap = next(fits.gradients(script.PARITY))
     yield from _error_and_gap("Parkinsons, DP-SGD", row, error, gap)
@@ -534,11 +503,7 @@ def published_points(script: Any) -> Checks:
 
 def reviewers(script: Any) -> Checks:
     """Adult, one model, the widest margin and counts apart."""
-    row = next(
-        r
-        for r in rows("reviewers")
-        if (r["data"], r["way"], r["margin"], r["staff"]) == ("Adult", "apart", 0.1, 1)
-    )
+    row = rows("reviewers", data="Adult", way="apart", margin=0.1, staff=1)[0]
     fresh = script.simulate(
         script.fitted("Adult", 0), "apart", 0.1, row["error"], row["factor"], row["staff"]
     )
@@ -594,7 +559,7 @@ def fairpate_accounting(script: Any) -> Checks:
 
 def stand_in(script: Any) -> Checks:
     """Connecticut by Maryland, one seed: how errors are ordered."""
-    row = next(r for r in rows("stand_in") if (r["data"], r["stand_in"]) == ("CT", "MD"))
+    row = rows("stand_in", data="CT", stand_in="MD")[0]
     fresh = [np.array(script.measure(script.TABLES[name](), 0)) for name in ("CT", "MD")]
     rank = float(stats.spearmanr(fresh[0][:, 0], fresh[1][:, 0])[0])
     yield noisy("CT by MD", [one["ranks"][0] for one in row["by_seed"]], rank, "rank of errors")
@@ -602,18 +567,14 @@ def stand_in(script: Any) -> Checks:
 
 def sf_pate_figure2(script: Any) -> Checks:
     """Take the fair model with true groups, on Bank, and M on Parkinsons."""
-    row = next(r for r in rows("sf_pate_figure2") if r["method"] == "fair")
+    row = rows("sf_pate_figure2", method="fair")[0]
     data = script.LOADERS[row["data"]]()
     split = data.split(public=0.0, test=0.25, random_state=0)
     model = script.FIT["fair"](split.private, row["notion"], np.inf, 0)
     names = script.encode_groups(data.groups).names
     judged = script.judge(model, split.test, names, row["notion"])
     yield from exact("fair, Bank", row["repeats"][0], judged, "accuracy", "violation")
-    row = next(
-        r
-        for r in rows("sf_pate_figure2")
-        if (r["data"], r["method"], r["epsilon"]) == ("Parkinsons", "M", 1.0)
-    )
+    row = rows("sf_pate_figure2", data="Parkinsons", method="M", epsilon=1.0)[0]
     data = script.LOADERS["Parkinsons"]()
     split = data.split(public=0.0, test=0.25, random_state=0)
     model = script.FIT["M"](split.private, row["notion"], 1.0, 0)
@@ -642,15 +603,14 @@ def sf_pate_table1(script: Any) -> Checks:
         script.METHODS[method](data)
         seconds[method] = time.process_time() - start
     ratio = seconds["M"] / seconds["SF_S"]
-    for row in rows("sf_pate_table1"):
-        if (row["data"], row["method"]) == ("Parkinsons", "M"):
-            yield Check(
-                row="Parkinsons: time of M, of SF_S",
-                saved=row["ratio"],
-                fresh=ratio,
-                within=max(row["ratio"], ratio) / 2,
-                near="within a factor of 2",
-            )
+    for row in rows("sf_pate_table1", data="Parkinsons", method="M"):
+        yield Check(
+            row="Parkinsons: time of M, of SF_S",
+            saved=row["ratio"],
+            fresh=ratio,
+            within=max(row["ratio"], ratio) / 2,
+            near="within a factor of 2",
+        )
 
 
 def sf_pate_teachers(script: Any) -> Checks:
@@ -678,9 +638,8 @@ def sf_pate_utkface(script: Any) -> Checks:
 def small_groups(script: Any) -> Checks:
     """Connecticut, every way."""
     found = script.measure("CT", 0)
-    for row in rows("small_groups"):
-        if row["state"] == "CT":
-            yield noisy(f"CT, {row['way']}", row["errors"], found[row["way"]]["error"], "error")
+    for row in rows("small_groups", state="CT"):
+        yield noisy(f"CT, {row['way']}", row["errors"], found[row["way"]]["error"], "error")
 
 
 def table_budgets(script: Any) -> Checks:
