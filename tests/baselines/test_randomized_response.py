@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from claims import a_claim
 from sklearn.tree import DecisionTreeClassifier
 
 import evenhand
@@ -80,16 +81,7 @@ def test_it_says_what_it_claims_and_that_only_the_attribute_is_protected() -> No
     assert 1.49 < model.ledger_.spent_epsilon(1e-6) <= 1.5
     assert model.fairness_kind_ is FairnessKind.WEIGHTS
     with pytest.raises(ValueError, match="Privacy of an attribute alone is not privacy of the"):
-        model.guarantee_ + evenhand.privacy.Guarantee(
-            epsilon=1.0,
-            delta=1e-6,
-            unit="record",
-            neighbors="replace one",
-            noise="",
-            accounting="",
-            public=(),
-            not_covered=(),
-        )
+        model.guarantee_ + a_claim()
 
 
 def test_when_everybody_tells_the_truth_it_is_the_fair_model() -> None:

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable
 
 import pytest
+from claims import a_claim
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.frontier import Run
 from evenhand.frontier.cost import ReleaseCost, choosing_cost
-from evenhand.privacy import Guarantee
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.selection import (
     NegativeBinomialRepetitions,
@@ -29,18 +29,7 @@ def test_gaussian_runs_cost_what_their_guarantees_add_up_to(
 ) -> None:
     # A second derivation: Guarantee + Guarantee, as one model after another would report it.
     claims = [
-        Guarantee(
-            epsilon=epsilon_from_mu(math.sqrt(mu2), 1e-5),
-            delta=1e-5,
-            unit="record",
-            neighbors="replace one",
-            noise="n",
-            accounting="a",
-            public=(),
-            not_covered=(),
-            mu_squared=mu2,
-        )
-        for mu2 in costs
+        a_claim(epsilon=epsilon_from_mu(math.sqrt(mu2), 1e-5), mu_squared=mu2) for mu2 in costs
     ]
     runs = [
         run_of(seed=i, mu_squared=c.mu_squared, epsilon=c.epsilon, guarantee=c.to_dict())

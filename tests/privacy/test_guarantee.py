@@ -3,6 +3,7 @@ import math
 from dataclasses import fields, replace
 
 import pytest
+from claims import a_claim
 from dp_accounting import gaussian_mechanism
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,30 +14,16 @@ from evenhand.privacy.guarantee import NEVER_COVERED, delta_warning, no_guarante
 from evenhand.privacy.renyi import NEIGHBORS
 
 
-def claim(**changes) -> Guarantee:
-    usual = {
-        "epsilon": 3.0,
-        "delta": 1e-5,
-        "unit": "record",
-        "neighbors": "replace one",
-        "noise": "exact discrete noise (OpenDP)",
-        "accounting": "exact Gaussian DP accounting",
-        "public": ("the number of records",),
-        "not_covered": ("model selection",),
-    }
-    return Guarantee(**{**usual, **changes})
-
-
 def gdp(mu_squared: float, delta: float = 1e-5, **changes) -> Guarantee:
     epsilon = epsilon_from_mu(math.sqrt(mu_squared), delta)
-    return claim(epsilon=epsilon, delta=delta, mu_squared=mu_squared, **changes)
+    return a_claim(epsilon=epsilon, delta=delta, mu_squared=mu_squared, **changes)
 
 
 # ---------------------------------------------------------------- the sentence
 
 
 def test_the_sentence_says_the_whole_claim() -> None:
-    said = claim(unit="person", neighbors="add or remove one", warnings=("a small group",))
+    said = a_claim(unit="person", neighbors="add or remove one", warnings=("a small group",))
     assert str(said) == (
         "The release is (3.0, 1e-05)-differentially private for each person (neighbors: add or "
         "remove one person), with exact discrete noise (OpenDP) and exact Gaussian DP accounting; "
@@ -46,7 +33,12 @@ def test_the_sentence_says_the_whole_claim() -> None:
 
 
 def test_every_bound_says_that_it_is_not_about_side_channels() -> None:
-    for said in (claim(), claim(not_covered=()), claim(holds=False, reason="r"), claim() + claim()):
+    for said in (
+        a_claim(),
+        a_claim(not_covered=()),
+        a_claim(holds=False, reason="r"),
+        a_claim() + a_claim(),
+    ):
         assert said.not_covered[-1] == NEVER_COVERED
         assert str(said).count(NEVER_COVERED) == 1
         assert Guarantee.from_dict(said.to_dict()) == said
@@ -54,11 +46,11 @@ def test_every_bound_says_that_it_is_not_about_side_channels() -> None:
 
 
 def test_what_does_not_hold_says_so_first() -> None:
-    said = claim(holds=False, reason="the margin was tuned on the private data")
+    said = a_claim(holds=False, reason="the margin was tuned on the private data")
     assert str(said).startswith("NOT PRIVATE: the margin was tuned on the private data; if that")
-    said = claim(holds=False, noise="repeatable noise")
+    said = a_claim(holds=False, noise="repeatable noise")
     assert str(said).startswith("NOT PRIVATE: the noise protects nobody (repeatable noise); if")
-    assert not str(claim()).startswith("NOT PRIVATE")
+    assert not str(a_claim()).startswith("NOT PRIVATE")
 
 
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
@@ -78,20 +70,20 @@ def test_every_relation_has_its_words(neighbors: str) -> None:
         ),
     }
     unit, each, change = words[neighbors]
-    said = str(claim(unit=unit, neighbors=neighbors))
+    said = str(a_claim(unit=unit, neighbors=neighbors))
     assert f"for {each} (neighbors: {change})" in said
 
 
 @given(st.sampled_from([field.name for field in fields(Guarantee)]))
 def test_every_text_of_the_claim_is_in_the_sentence(name: str) -> None:
     mark = "an unmistakable mark"
-    value = getattr(claim(), name)
+    value = getattr(a_claim(), name)
     if name == "reason":
-        assert mark in str(claim(reason=mark, holds=False))
+        assert mark in str(a_claim(reason=mark, holds=False))
     elif isinstance(value, tuple):
-        assert mark in str(claim(**{name: (mark,)}))
+        assert mark in str(a_claim(**{name: (mark,)}))
     elif isinstance(value, str) and name != "neighbors":
-        assert mark in str(claim(**{name: mark}))
+        assert mark in str(a_claim(**{name: mark}))
 
 
 # ---------------------------------------------------------------- what is refused
@@ -113,7 +105,7 @@ def test_every_text_of_the_claim_is_in_the_sentence(name: str) -> None:
 )
 def test_a_claim_that_cannot_be_is_refused(changes, said: str) -> None:
     with pytest.raises(ValueError, match=r"must|says|means|does not go") as error:
-        claim(**changes)
+        a_claim(**changes)
     assert said in str(error.value)
 
 
@@ -123,15 +115,15 @@ def test_a_claim_that_cannot_be_is_refused(changes, said: str) -> None:
 )
 def test_a_claim_of_wrong_types_is_refused(changes) -> None:
     with pytest.raises(TypeError, match="must be"):
-        claim(**changes)
+        a_claim(**changes)
 
 
 def test_delta_of_one_over_n_or_more_is_warned_of() -> None:
     assert delta_warning(1e-5, 99_999) == ""
     assert "1 / 100000 records" in delta_warning(1e-5, 100_000)
-    warned = claim().with_warning(delta_warning(1e-5, 200_000))
+    warned = a_claim().with_warning(delta_warning(1e-5, 200_000))
     assert "warning: delta=1e-05 is not below 1 / 200000 records" in str(warned)
-    assert claim().with_warning("") == claim()
+    assert a_claim().with_warning("") == a_claim()
     assert warned.with_warning(warned.warnings[0]) == warned
 
 
@@ -139,20 +131,20 @@ def test_delta_of_one_over_n_or_more_is_warned_of() -> None:
 
 
 def test_a_claim_goes_through_json_and_comes_back() -> None:
-    for one in (claim(), gdp(0.5, warnings=("a", "b")), claim(holds=False, reason="why")):
+    for one in (a_claim(), gdp(0.5, warnings=("a", "b")), a_claim(holds=False, reason="why")):
         assert Guarantee.from_dict(json.loads(json.dumps(one.to_dict()))) == one
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Guarantee)])
 def test_nothing_is_assumed_for_a_key_that_is_missing(name: str) -> None:
-    values = claim().to_dict()
+    values = a_claim().to_dict()
     del values[name]
     with pytest.raises(ValueError, match=f"lacks the key {name}"):
         Guarantee.from_dict(values)
 
 
 def test_a_key_that_is_unknown_is_an_error_with_the_nearest_name() -> None:
-    values = {**claim().to_dict(), "not_coverd": []}
+    values = {**a_claim().to_dict(), "not_coverd": []}
     with pytest.raises(ValueError, match=r"no key 'not_coverd'\. Did you mean 'not_covered'\?"):
         Guarantee.from_dict(values)
 
@@ -186,14 +178,14 @@ def test_at_two_deltas_the_sum_is_stated_at_the_larger() -> None:
 
 
 def test_without_gaussian_dp_epsilon_and_delta_add_up() -> None:
-    pure = claim(epsilon=1.0, delta=0.0, accounting="pure DP")
+    pure = a_claim(epsilon=1.0, delta=0.0, accounting="pure DP")
     for both in (gdp(0.5) + pure, pure + gdp(0.5)):
         assert both.epsilon == gdp(0.5).epsilon + 1.0
         assert both.delta == 1e-5
         assert both.mu_squared is None
         assert both.accounting.endswith("basic composition of epsilon and delta")
     with pytest.raises(ValueError, match=r"deltas add up to 1.2"):
-        claim(delta=0.6) + claim(delta=0.6)
+        a_claim(delta=0.6) + a_claim(delta=0.6)
 
 
 @pytest.mark.parametrize(
@@ -221,13 +213,13 @@ def test_a_sum_says_all_that_its_parts_said() -> None:
 
 def test_only_guarantees_are_added() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
-        claim() + 1.0
+        a_claim() + 1.0
 
 
 def test_a_budget_is_a_claim_in_gaussian_dp() -> None:
     for epsilon in (0.1, 1.0, 8.0, 50.0):
         budget = Budget(epsilon=epsilon, delta=1e-6)
-        made = claim(epsilon=epsilon, delta=1e-6, mu_squared=budget.mu_squared)
+        made = a_claim(epsilon=epsilon, delta=1e-6, mu_squared=budget.mu_squared)
         assert made.epsilon == epsilon
 
 
@@ -241,7 +233,7 @@ def test_where_there_is_no_bound_the_sentence_promises_nothing_and_mends_nothing
         "warning: keep it in."
     )
     assert (said.epsilon, said.holds, said.bounded) == (math.inf, False, False)
-    assert claim(holds=False).bounded
+    assert a_claim(holds=False).bounded
     for word in ("inf", "differentially private", "mended"):
         assert word not in str(said)
 

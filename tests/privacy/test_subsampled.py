@@ -7,6 +7,7 @@ from typing import Any
 import dp_accounting
 import numpy as np
 import pytest
+from claims import a_claim
 from dp_accounting import pld, rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,6 @@ from evenhand.privacy import (
     Budget,
     DiscreteNoise,
     FloatNoise,
-    Guarantee,
     Ledger,
     SeededNoise,
     SubsampledGaussian,
@@ -312,16 +312,7 @@ def test_samples_of_protecting_noise_cannot_be_repeated_and_seeded_ones_can() ->
 def test_its_guarantee_adds_up_by_basic_composition_only() -> None:
     from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING
 
-    one = Guarantee(
-        epsilon=1.0,
-        delta=1e-6,
-        unit="record",
-        neighbors="add or remove one",
-        noise="n",
-        accounting=SUBSAMPLED_ACCOUNTING,
-        public=(),
-        not_covered=(),
-    )
+    one = a_claim(epsilon=1.0, neighbors="add or remove one", accounting=SUBSAMPLED_ACCOUNTING)
     assert (one + one).epsilon == 2.0
 
 

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
+from claims import a_claim
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -21,16 +22,7 @@ from evenhand.privacy.saved_claim import _NO_GAUSSIAN, SavedLedger
 from evenhand.privacy.trade_off import NO_BOUND, TradeOff
 
 PAID = GNMax(sigma=40.0)
-CLAIM = Guarantee(
-    epsilon=3.0,
-    delta=1e-5,
-    unit="record",
-    neighbors="add or remove one",
-    noise="exact noise",
-    accounting="exact accounting",
-    public=(),
-    not_covered=(),
-)
+CLAIM = a_claim(neighbors="add or remove one")
 
 
 def worst_case(epsilon: float, delta: float) -> tuple[list[float], list[float]]:

@@ -4,22 +4,16 @@ import math
 from dataclasses import replace
 
 import pytest
+from claims import a_claim
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.privacy import Guarantee, attribute_of
+from evenhand.privacy import attribute_of
 from evenhand.privacy.trade_off import TradeOff
 from evenhand.report import claim
 
-CLAIM = Guarantee(
-    epsilon=3.0,
-    delta=1e-5,
-    unit="record",
-    neighbors="replace one",
-    noise="exact noise",
-    accounting="exact accounting",
-    public=("all settings",),
-    not_covered=("the choice of settings",),
+CLAIM = a_claim(
+    noise="exact noise", public=("all settings",), not_covered=("the choice of settings",)
 )
 
 
