@@ -71,7 +71,7 @@ from typing import Any
 import numpy as np
 from _paired import better_trade_off, higher, measured
 from _random_groups import random_weights
-from _table import RESULTS, asked, beside_saved, commit, interval, rule, write
+from _table import RESULTS, asked, beside_saved, commit, interval, rule, select, write
 
 from evenhand import (
     Budget,
@@ -351,12 +351,7 @@ def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     def own(method: str) -> list[dict[str, Any]]:
         at = None if method.startswith("fair") else 1.0
-        return [
-            row
-            for row in rows
-            if (row["method"], row["epsilon"]) == (method, at)
-            and row["notion"] == "demographic_parity"
-        ]
+        return select(rows, method=method, epsilon=at, notion="demographic_parity")
 
     def mean(method: str, kind: int) -> Any:
         return np.mean([measured(row)[kind] for row in own(method)], axis=0)
