@@ -15,9 +15,9 @@ import evenhand
 from evenhand import Budget, DemographicParity, FairSharesClassifier, PATEClassifier
 from evenhand.datasets import Schema
 from evenhand.datasets.parquet import ParquetRows
-from evenhand.estimators import drift as drift_module
-from evenhand.estimators import fit_many
-from evenhand.estimators.drift import OF_DRIFT, PURPOSE, DriftCheck, DriftWarning, RowsToCompare
+from evenhand.estimators import compared_rows, fit_many
+from evenhand.estimators.compared_rows import RowsToCompare
+from evenhand.estimators.drift import OF_DRIFT, PURPOSE, DriftCheck, DriftWarning
 from evenhand.estimators.inputs import FitInputs
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators.aggregators import TableCounts
@@ -148,12 +148,12 @@ def test_false_alarms_are_as_rare_as_said_and_a_shift_is_seen(
     seen = [run(check, 5.0, 1000 + seed)[0] for seed in range(20)]
     assert sum(c.differs and c.name == "age" for c in seen) >= 15
     # A build that forgets the noise in what chance may do cries wolf.
-    alike = drift_module._compared
+    alike = compared_rows._compared
 
     def deaf(part: Any, public: Any, noisy: Any, n: Any, about: int, sigma: float, *more: Any):
         return alike(part, public, noisy, n, about, 0.0, *more)
 
-    monkeypatch.setattr(drift_module, "_compared", deaf)
+    monkeypatch.setattr(compared_rows, "_compared", deaf)
     alarms = sum(any(c.differs for c in run(check, 0.0, seed)) for seed in range(runs))
     assert alarms > stats.binom.isf(FALSE_ALARM, runs, check.level)
 

@@ -5,8 +5,8 @@ From there to what is released, private rows go through each module once:
 
 1. ``read`` (``reading``) checks and parts them; ``teachers.partition`` assigns them to teachers.
 2. ``plan`` (``plan``, ``ledgers``) chooses mechanism and noise from public numbers: none is read.
-   Where there are no public rows, ``draw_rows`` (``drawn_rows``) then pays for some; where
-   there are, ``compare`` (``drift``) counts the private ones beside them, if that was asked for.
+   Where there are no public rows, ``draw_rows`` (``drawn_rows``) then pays for some; where there
+   are, ``compare`` (``compared_rows``) counts the private ones beside them, if that was asked for.
 3. ``teach`` (``datasets.encoding``, ``teachers``) trains; from here on there are votes alone.
 4. ``calibrate`` buys answers to labelled rows, where a gate is about true classes; ``ask``
    (``voting``) releases answers from the votes. The ledger charges each draw before it.
@@ -32,19 +32,14 @@ from evenhand.datasets.parquet import ParquetRows
 from evenhand.estimators import drift
 from evenhand.estimators.calibration import warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
+from evenhand.estimators.compared_rows import RowsToCompare
 from evenhand.estimators.conclusion import (
     answered_coverage,
     claim_of,
     public_yardstick,
     student_margin,
 )
-from evenhand.estimators.drift import (
-    ColumnDrift,
-    DriftCheck,
-    RowsToCompare,
-    as_drift_check,
-    sentences,
-)
+from evenhand.estimators.drift import ColumnDrift, DriftCheck, as_drift_check, sentences
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.given_rows import encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, stage

@@ -11,7 +11,8 @@ import numpy as np
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.calibration import Calibration
-from evenhand.estimators.drift import ColumnDrift, RowsToCompare
+from evenhand.estimators.compared_rows import RowsToCompare
+from evenhand.estimators.drift import ColumnDrift
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.plan import Release
 from evenhand.fairness.gate.gate import Gate
