@@ -501,7 +501,7 @@ def save(fresh: list[dict[str, Any]], data: str) -> None:
 
 
 def main() -> None:
-    """Measure, print, and save if given."""
+    """Measure, print, and save if asked."""
     parser = asked(__doc__, seeds=2)
     parser.add_argument("--data", choices=ORDER, required=True)
     given = parser.parse_args()

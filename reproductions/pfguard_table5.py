@@ -180,7 +180,7 @@ def save(rows: list[dict[str, Any]], seeds: int, wall_s: list[float]) -> None:
 
 
 def main() -> None:
-    """Measure, print, and save if given."""
+    """Measure, print, and save if asked."""
     given = asked(__doc__, seeds=10, keeps=False).parse_args()
     frame, seeds, wall_s = table(), [], []
     for seed in range(given.seeds):
