@@ -91,6 +91,7 @@ OWN_COMMITS = {"labels_or_shares"}  # every row has its own; a test below is for
 def test_a_script_writes_what_is_saved_from_the_rows_that_are_saved(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Claims and verdicts among it: they follow from the rows.
     module, told = script(name), saved(name)
     table = importlib.import_module("_table")
     monkeypatch.setattr(table, "RESULTS", tmp_path)
@@ -184,12 +185,8 @@ def test_verdicts_are_counted_in_every_table_of_a_result_and_a_dash_is_none() ->
     assert verdicts(tables, apart=True) == (0, 1)
 
 
-def test_the_verdicts_on_figure_2_follow_from_its_saved_rows() -> None:
-    figure, result = script("fairpate_figure2"), saved("fairpate_figure2")
-    assert {row["data"] for row in result["rows"]} == set(figure.LOADERS)
-    assert figure.claims(result["rows"]) == result["claims"]
-    assert json.loads(json.dumps(figure.points(result["rows"]))) == result["points"]
-    for row in result["rows"]:
+def test_the_rows_of_figure_2_are_means_of_their_repeats() -> None:
+    for row in saved("fairpate_figure2")["rows"]:
         error, gap = np.mean(row["repeats"], axis=0)
         assert (error, gap) == pytest.approx((row["error"], row["gap"]))
         assert len(row["repeats"]) == row["seeds"]
@@ -205,33 +202,18 @@ def test_the_verdicts_on_figure_2_do_not_hang_on_the_smallest_gap(
     assert again == [claim["agrees"] for claim in result["claims"]]
 
 
-def test_the_verdicts_on_points_of_intervention_follow_from_their_saved_rows() -> None:
-    result = saved("intervention_points")
-    assert {row["data"] for row in result["rows"]} == set(result["commits"]) == {"Adult", "Credit"}
-    assert script("intervention_points").claims(result["rows"]) == result["claims"]
-
-
-def test_the_verdicts_on_the_frontiers_follow_from_their_saved_rows() -> None:
-    module, result = script("fairpate_frontiers"), saved("fairpate_frontiers")
-    assert module.claims(result["rows"]) == result["claims"]
-    assert {said["figure"] for said in result["claims"]} == {"4", "5", "10", "11", "12", "13"}
-    for row in result["rows"]:
+def test_the_rows_of_the_frontiers_are_means_of_all_seeds_within_their_epsilon() -> None:
+    module = script("fairpate_frontiers")
+    for row in saved("fairpate_frontiers")["rows"]:
         assert row["seeds"] == list(module.SEEDS)
         assert all(spent <= row["epsilon"] for spent in row["spent"])
         for name in ("error", "gap", "coverage"):
             assert row[name] == pytest.approx(np.mean(row[f"{name}s"]))
 
 
-def test_the_verdicts_on_faces_follow_from_their_saved_rows() -> None:
-    module, result = script("fairpate_utkface"), saved("fairpate_utkface")
-    assert module.verdicts(result["rows"]) == result["verdicts"]
-    assert module.missed(result["rows"]) == result["missed"]
-    assert result["chosen"] == json.loads(json.dumps(module.CHOSEN))
-    assert result["chosen again"] == json.loads(json.dumps(module.AGAIN_AS))
-    figures, told = script("fairpate_utkface_figures"), saved("fairpate_utkface_figures")
-    assert figures.claims(told["rows"]) == told["claims"]
-    assert {said["figure"] for said in told["claims"]} == {"4", "6", "8", "9", "14", "Table 4"}
-    for row in result["rows"] + told["rows"]:
+@pytest.mark.parametrize("name", ["fairpate_utkface", "fairpate_utkface_figures"])
+def test_the_rows_on_faces_are_means_of_their_repeats(name: str) -> None:
+    for row in saved(name)["rows"]:
         assert {len(values) for values in row["repeats"].values()} == {row["seeds"]}
         for name, values in row["repeats"].items():
             assert row[name] == pytest.approx(np.mean(values))
@@ -356,8 +338,6 @@ def test_the_verdicts_on_sf_pate_follow_from_its_saved_rows(name: str) -> None:
         assert module.verdict(row, own) == row["agrees"]
         means = np.mean(row["repeats"], axis=0)[:2]
         assert means == pytest.approx((row["accuracy"], row["violation"]))
-    if "claims" in result:
-        assert module.claims(result["rows"]) == result["claims"]
 
 
 def test_settings_on_faces_were_chosen_on_faces_that_are_in_no_test_part() -> None:
@@ -374,7 +354,6 @@ def test_settings_on_faces_were_chosen_on_faces_that_are_in_no_test_part() -> No
 def test_the_order_of_table_3_turns_around_with_its_rows_and_failures_have_no_verdict() -> None:
     module, result = script("pfguard_mnist"), saved("pfguard_mnist")
     said = module.order(result["rows"])
-    assert said == result["order"]
     assert len(said) == len(module.ORDER)
     for one, other in module.ORDER:  # the paper's own numbers have the order that is asked about
         assert module.THIRD[module.THIRD_OF[one]][1] < module.THIRD[module.THIRD_OF[other]][1]
@@ -389,7 +368,6 @@ def test_the_order_of_table_3_turns_around_with_its_rows_and_failures_have_no_ve
 
 def test_the_verdicts_on_other_biases_follow_from_their_saved_runs() -> None:
     module, result = script("pfguard_bias"), saved("pfguard_bias")
-    assert module.claims(result["rows"]) == result["claims"]
     seeds = {(c.data, c.name): c.seeds for c in module.cases()}
     for row in result["rows"]:
         assert len(row["runs"]) == seeds[row["data"], row["name"]][row["epsilon"]]
