@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,26 +23,11 @@ from evenhand import (
     SFPATEClassifier,
     TruePositiveRateParity,
 )
-from evenhand.fairness import RateNotion
 from evenhand.fairness.notions import known_notions
-from evenhand.fairness.rates import Rates
 from evenhand.privacy import SeededNoise
 from evenhand.testing.notions import Kind, NotionContract
 
-
-@dataclass(frozen=True, kw_only=True)
-class OverestimationParity(RateNotion):
-    """A plug-in. Classes are ordered; who is not of the highest is put above at the same rate."""
-
-    name: ClassVar[str] = "overestimation-parity"
-    words: ClassVar[str] = "how often a row is predicted a class above its own"
-    symbols: ClassVar[str] = "P(Yhat>Y | Y<max)"
-
-    def rates(self, n_classes: int) -> Rates:
-        """Return ``P(Yhat > Y)`` among all true classes but the highest."""
-        lower = range(n_classes - 1)
-        above = [(k, j) for k in lower for j in range(k + 1, n_classes)]
-        return Rates.of(n_classes, [(lower, above)])
+from ..fairness.plugins.overestimation_parity import OverestimationParity
 
 
 def whatever(_: int) -> bool:
