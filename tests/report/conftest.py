@@ -44,6 +44,18 @@ def _table(n: int = 3600, seed: int = 0) -> tuple[pd.DataFrame, Any, Any]:
     return pd.DataFrame(x, columns=["a", "b", "<i>c</i>"]), y, z
 
 
+def _two(seed: int) -> tuple[pd.DataFrame, Any, Any]:
+    """Two classes and two groups."""
+    X, y, z = _table(seed=seed)
+    return X, y > 0, np.array(["north", "south"])[(z > 0).astype(int)]
+
+
+def _measured(model: Any, y: Any, groups: Any, predicted: Any, **more: Any) -> Case:
+    truth, said = y.astype(int), predicted.astype(int)
+    measured = fairness_report(truth, said, groups, classes=model.classes_, positive=1, **more)
+    return Case(model=model, measured=measured, predicted=said, truth=truth, groups=groups)
+
+
 @pytest.fixture(scope="session")
 def hostile() -> Case:
     """Three groups and three classes, all named to do harm; noise from a seed (test mode)."""
@@ -73,22 +85,17 @@ def hostile() -> Case:
 @pytest.fixture(scope="session")
 def protected() -> Case:
     """Two groups and two classes, with the default noise and a student under the margin."""
-    X, y, z = _table(seed=1)
+    X, y, groups = _two(1)
     model = FairPATEClassifier(
         Budget(epsilon=4.0, delta=1e-5),
         DemographicParity(margin=0.08),
         n_teachers=60,
         random_state=0,
     )
-    names = np.array(["north", "south"])[(z > 0).astype(int)]
     model.fit(
-        X[:2000], y[:2000] > 0, X_public=X[2000:2800], sensitive_features_public=names[2000:2800]
+        X[:2000], y[:2000], X_public=X[2000:2800], sensitive_features_public=groups[2000:2800]
     )
-    truth, predicted = (y[2800:] > 0).astype(int), model.predict(X[2800:]).astype(int)
-    measured = fairness_report(truth, predicted, names[2800:], classes=model.classes_, positive=1)
-    return Case(
-        model=model, measured=measured, predicted=predicted, truth=truth, groups=names[2800:]
-    )
+    return _measured(model, y[2800:], groups[2800:], model.predict(X[2800:]))
 
 
 @pytest.fixture(scope="session")
@@ -107,51 +114,41 @@ def plain() -> Case:
 @pytest.fixture(scope="session")
 def shares() -> Case:
     """FairShares: no label is released, and no gate stands."""
-    X, y, z = _table(seed=3)
+    X, y, groups = _two(3)
     model = FairSharesClassifier(
         Budget(epsilon=8.0, delta=1e-5),
         DemographicParity(margin=0.1),
         n_teachers=60,
         random_state=0,
     )
-    names = np.array(["north", "south"])[(z > 0).astype(int)]
     model.fit(
-        X[:2000], y[:2000] > 0, X_public=X[2000:2800], sensitive_features_public=names[2000:2800]
+        X[:2000], y[:2000], X_public=X[2000:2800], sensitive_features_public=groups[2000:2800]
     )
-    plain = LogisticRegression().fit(X[:2000], y[:2000] > 0).predict(X[2800:]).astype(int)
-    measured = fairness_report(
-        (y[2800:] > 0).astype(int),
-        model.predict(X[2800:]).astype(int),
-        names[2800:],
-        classes=model.classes_,
-        positive=1,
+    plain = LogisticRegression().fit(X[:2000], y[:2000]).predict(X[2800:]).astype(int)
+    return _measured(
+        model,
+        y[2800:],
+        groups[2800:],
+        model.predict(X[2800:]),
         without_margin=model.without_margin().predict(X[2800:]).astype(int),
         without_privacy=plain,
     )
-    return Case(model=model, measured=measured)
 
 
 @pytest.fixture(scope="session")
 def steps() -> Case:
     """DP-SGD: no teachers, no answers."""
-    X, y, _ = _table(seed=4)
+    X, y, _ = _two(4)
     model = DPSGDClassifier(
         Budget(epsilon=4.0, delta=1e-5), n_steps=20, batch_size=200, random_state=0
     )
-    return Case(model=model.fit(X[:2000], y[:2000] > 0, X_public=X[2000:2800]), measured=None)
-
-
-def _measured(model: Any, y: Any, groups: Any, predicted: Any) -> Case:
-    truth, said = (y > 0).astype(int), predicted.astype(int)
-    measured = fairness_report(truth, said, groups, classes=model.classes_, positive=1)
-    return Case(model=model, measured=measured)
+    return Case(model=model.fit(X[:2000], y[:2000], X_public=X[2000:2800]), measured=None)
 
 
 @pytest.fixture(scope="session")
 def cut(steps: Case) -> Case:
     """The same under group-aware thresholds: the group is needed."""
-    X, y, z = _table(seed=4)
-    groups = np.array(["north", "south"])[(z > 0).astype(int)]
+    X, y, groups = _two(4)
     model = steps.model.with_group_thresholds(
         X[2000:2800], groups[2000:2800], fairness=DemographicParity(margin=0.05)
     )
@@ -162,12 +159,11 @@ def cut(steps: Case) -> Case:
 @pytest.fixture(scope="session")
 def derived() -> Case:
     """Probabilities per group, from a noisy table: two ledgers, and the group is needed."""
-    X, y, z = _table(seed=6)
-    groups = np.array(["north", "south"])[(z > 0).astype(int)]
+    X, y, groups = _two(6)
     model = DPPostProcessingClassifier(
         Budget(epsilon=4.0, delta=1e-5), n_steps=20, batch_size=200, random_state=0
     )
-    model.fit(X[:2000], y[:2000] > 0, sensitive_features=groups[:2000], X_public=X[2000:2800])
+    model.fit(X[:2000], y[:2000], sensitive_features=groups[:2000], X_public=X[2000:2800])
     predicted = model.predict(X[2800:], sensitive_features=groups[2800:], random_state=0)
     return _measured(model, y[2800:], groups[2800:], predicted)
 
@@ -175,8 +171,7 @@ def derived() -> Case:
 @pytest.fixture(scope="session")
 def unprotected() -> Case:
     """Fair and not private: a mixture, no ledger, no bound."""
-    X, y, z = _table(seed=5)
-    groups = np.array(["north", "south"])[(z > 0).astype(int)]
+    X, y, groups = _two(5)
     model = FairOnlyClassifier(DemographicParity(margin=0.05), max_iter=10, random_state=0)
-    model.fit(X[:2000], y[:2000] > 0, sensitive_features=groups[:2000], X_public=X[2000:2800])
+    model.fit(X[:2000], y[:2000], sensitive_features=groups[:2000], X_public=X[2000:2800])
     return _measured(model, y[2800:], groups[2800:], model.predict(X[2800:]))
