@@ -20,7 +20,8 @@ import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, EqualizedOdds, _words
 from evenhand.datasets import Schema
 from evenhand.estimators.auto import AutoClassifier
-from evenhand.estimators.choosing import MARGINS, PROTECTED, RULES, TEACHERS, Case, choose
+from evenhand.estimators.choosing import Case, choose
+from evenhand.estimators.choosing_rules import MARGINS, PROTECTED, RULES, TEACHERS
 from evenhand.estimators.group_thresholds import BY_PROBABILITIES
 from evenhand.fairness import ErrorParity, FairnessKind
 from evenhand.fairness.notion import RateNotion
