@@ -168,7 +168,7 @@ class House:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 to = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 if isinstance(to, ast.Name) and to.id in ("SHARED", "BELOW"):
-                    known[to.id] = eval(ast.unparse(node.value))  # a literal, but for ``set()``
+                    known[to.id] = eval(ast.unparse(node.value))  # of builtins alone
         below = {part: {*parts, *known["SHARED"], part} for part, parts in known["BELOW"].items()}
         return cls(commit=commit, modules=modules, below=below)
 

@@ -35,69 +35,29 @@ SHARED = {
     "typing",
 }
 
+# By part what stands below it; the command line makes audits, too.
 BELOW: dict[str, set[str]] = {
-    "privacy": set(),
-    "fairness": set(),
-    "datasets": {"fairness"},
-    "voting": {"privacy", "fairness"},
-    "learners": {"privacy", "datasets"},
-    "teachers": {"learners", "voting", "fairness"},
-    "students": {"learners", "voting", "fairness"},
-    "owners": {"privacy", "datasets", "voting", "learners", "teachers", "students"},
-    "estimators": {
-        "privacy",
-        "fairness",
-        "datasets",
-        "voting",
-        "learners",
-        "teachers",
-        "owners",
-        "students",
-        "generators",
-    },
-    "generators": {"privacy", "fairness", "datasets", "learners", "teachers"},
-    "baselines": {
-        "privacy",
-        "fairness",
-        "voting",
-        "learners",
-        "teachers",
-        "students",
-        "estimators",
-        "generators",
-    },
-    "report": {"privacy", "fairness", "datasets", "voting", "estimators", "generators"},
-    "frontier": {
-        "privacy",
-        "fairness",
-        "datasets",
-        "voting",
-        "learners",
-        "teachers",
-        "students",
-        "baselines",
-        "estimators",
-        "generators",
-        "report",
-    },
-    "serve": {"fairness", "datasets", "estimators", "report"},
-    "cli": {
-        "privacy",
-        "fairness",
-        "datasets",
-        "voting",
-        "learners",
-        "teachers",
-        "students",
-        "baselines",
-        "estimators",
-        "owners",
-        "generators",
-        "report",
-        "frontier",
-        "serve",
-        "testing",  # of audits, which are a command too
-    },
+    part: set(below.split())
+    for part, below in {
+        "privacy": "",
+        "fairness": "",
+        "datasets": "fairness",
+        "voting": "privacy fairness",
+        "learners": "privacy datasets",
+        "teachers": "fairness voting learners",
+        "students": "fairness voting learners",
+        "owners": "privacy datasets voting learners teachers students",
+        "estimators": "privacy fairness datasets voting "
+        "learners teachers students owners generators",
+        "generators": "privacy fairness datasets learners teachers",
+        "baselines": "privacy fairness voting learners teachers students generators estimators",
+        "report": "privacy fairness datasets voting generators estimators",
+        "frontier": "privacy fairness datasets voting learners "
+        "teachers students generators estimators baselines report",
+        "serve": "fairness datasets estimators report",
+        "cli": "privacy fairness datasets voting learners teachers students "
+        "owners generators estimators baselines report frontier serve testing",
+    }.items()
 }
 
 OUTSIDE: dict[str, set[str]] = {
