@@ -25,11 +25,11 @@ def positive(name: str, value: float, hint: str = "") -> float:
     return number
 
 
-def non_negative(name: str, value: float, hint: str = "") -> float:
+def non_negative(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and >= 0."""
     number = _number(name, value)
     if not (math.isfinite(number) and number >= 0):
-        raise ValueError(_say(f"{name} must be finite and >= 0, got {name}={value!r}.", hint))
+        raise ValueError(f"{name} must be finite and >= 0, got {name}={value!r}.")
     return number
 
 
@@ -43,11 +43,11 @@ def open_unit(name: str, value: float, hint: str = "") -> float:
     return number
 
 
-def closed_unit(name: str, value: float, hint: str = "") -> float:
+def closed_unit(name: str, value: float) -> float:
     """Return ``value`` as a float if it lies in [0, 1]."""
     number = _number(name, value)
     if not 0 <= number <= 1:
-        raise ValueError(_say(f"{name} must lie in [0, 1], got {name}={value!r}.", hint))
+        raise ValueError(f"{name} must lie in [0, 1], got {name}={value!r}.")
     return number
 
 

@@ -98,20 +98,18 @@ def png(picture: Array) -> bytes:
     )
 
 
-def strip(pictures: Array, *, gap: int = 1) -> str:
+def strip(pictures: Array) -> str:
     """Return the address of an image of pictures side by side, which holds the image itself.
 
     Parameters
     ----------
     pictures : ndarray of uint8, shape (n, h, w) or (n, h, w, 3)
-    gap : int
-        White pixels between two.
     """
     n, height, width = pictures.shape[:3]
     rest = pictures.shape[3:]
-    sheet = np.full((height, n * (width + gap) - gap, *rest), 255, dtype=np.uint8)
+    sheet = np.full((height, n * (width + 1) - 1, *rest), 255, dtype=np.uint8)
     for i, picture in enumerate(pictures):
-        left = i * (width + gap)
+        left = i * (width + 1)  # a white line between two
         sheet[:, left : left + width] = picture
     data = base64.b64encode(png(sheet)).decode("ascii")
     return f"data:image/png;base64,{data}"
