@@ -7,14 +7,24 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.svm import LinearSVC
 
-from evenhand import Budget, DemographicParity, FairSharesClassifier, NonPrivateClassifier
+from evenhand import (
+    AutoClassifier,
+    Budget,
+    DemographicParity,
+    FairSharesClassifier,
+    NonPrivateClassifier,
+)
 from evenhand.baselines import RandomizedResponseClassifier
 from evenhand.estimators import EachFitIsARelease
 from evenhand.privacy import Ledger, SeededNoise
@@ -120,6 +130,28 @@ def test_other_ways_to_fit_often_warn_as_well_and_one_fit_does_not() -> None:
         warnings.simplefilter("error")
         fair().fit(X[:300], Y[:300], **GIVEN)
         cross_val_predict(free, X, Y, cv=2)
+
+
+@pytest.mark.parametrize("kind", ["teachers", "auto"])
+def test_a_calibration_takes_a_classifier_before_fit_for_the_probabilities_that_it_will_have(
+    kind: str,
+) -> None:
+    model: Any = fair()
+    if kind == "auto":
+        auto = AutoClassifier(Budget(epsilon=20.0, delta=1e-5), random_state=0)
+        model = auto.set_fit_request(X_public=True, sensitive_features_public=True)
+    calibrated = CalibratedClassifierCV(model, cv=2)
+    with pytest.warns(EachFitIsARelease, match=r"sklearn\.calibration .* learnt from what"):
+        calibrated.fit(X[:300], Y[:300], **GIVEN)
+    assert calibrated.predict_proba(X).shape == (400, 2)
+
+
+def test_before_fit_a_student_without_probabilities_promises_none() -> None:
+    model = fair().set_params(student=LinearSVC())
+    assert not hasattr(model, "predict_proba")
+    assert hasattr(model.set_params(student=LogisticRegression()), "predict_proba")
+    with pytest.raises(NotFittedError):
+        model.predict_proba(X)
 
 
 def test_an_account_takes_every_fit_of_a_search_and_nothing_is_warned_of() -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
@@ -28,7 +29,12 @@ from evenhand.fairness.notions import require_notion
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
 from evenhand.teachers import OutsideVotes
-from evenhand.typing import Array, ArrayLike, RandomState
+from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
+
+
+def _gives_probabilities(model: Any) -> bool:
+    """Whether the model that was chosen does; before ``fit`` nobody can say that it will not."""
+    return "model_" not in vars(model) or hasattr(model.model_, "predict_proba")
 
 
 @dataclass(eq=False, repr=False)
@@ -266,6 +272,13 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         return np.asarray(
             self.model_.predict(X, sensitive_features=sensitive_features, random_state=random_state)
         )
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, **groups: Any) -> FloatArray:
+        """Predict class probabilities, shape (n, n_classes), by the model that was chosen."""
+        check_is_fitted(self, "model_")
+        probabilities: FloatArray = self.model_.predict_proba(X, **groups)
+        return probabilities
 
     @property
     def fitted_(self) -> FittedModel:

@@ -59,8 +59,9 @@ def check_callers(name: str, *, features_are_private: bool) -> None:
         warnings.warn(
             f"{repeated.rpartition('._')[0] or repeated} fits {name} more than once on rows that "
             f"overlap. Each fit is a release of its own: the claim of one says nothing about the "
-            f"others, nor about the choice between them. Search on public rows, or charge every "
-            f"fit to one account with ledger= (docs/estimators.md).",
+            f"others, about the choice between them, or about what is learnt from what they say of "
+            f"these rows. Search on public rows, or charge every fit to one account with ledger= "
+            f"(docs/estimators.md).",
             EachFitIsARelease,
             stacklevel=4,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -35,8 +35,11 @@ from evenhand.students.small_groups import Held
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 
-def _student_has(name: str) -> Callable[[Any], bool]:
-    return lambda self: hasattr(self.student_, name)
+def _gives_probabilities(model: Any) -> bool:
+    """Whether the student does; before ``fit``, whether the one that was asked for would."""
+    asked = (vars(model).get(name) for name in ("student", "learner"))
+    student = vars(model).get("student_", next((one for one in asked if one is not None), None))
+    return student is None or hasattr(student, "predict_proba")
 
 
 class ModelWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # untyped base
@@ -237,7 +240,7 @@ class ModelWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # un
         labels: Array = self.classes_[decisions(self.student_, encoded)]
         return labels
 
-    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Predict class probabilities with the student, shape (n, n_classes).
 
