@@ -203,6 +203,15 @@ def test_a_delta_above_one_over_n_is_a_warning_in_the_claim(
     assert f"warning: {warning}" in result.stderr.splitlines()
 
 
+def test_a_missed_aim_is_said_once_and_names_the_option_that_helps(
+    town: Path, run: Run, asked: Run
+) -> None:
+    dpsgd = {"--method": "dpsgd", "--teachers": None, "--margin": "0.0001", "--epsilon": "0.1"}
+    words = run(*asked(dpsgd)).stderr
+    assert words.count("aimed for a gap of 0.0001") == 1
+    assert "--blind-rule" in words
+
+
 def test_a_declared_schema_is_used(town: Path, train: Run) -> None:
     declared = {
         "columns": [

@@ -310,10 +310,11 @@ def test_a_small_group_is_named_with_its_rows_its_cost_and_the_way_out(tmp_path:
     given = {"budget": Budget(epsilon=8.0, delta=1e-5), "n_teachers": 50, "random_state": 0}
     given |= {"fairness": DemographicParity(margin=0.05), "noise": SeededNoise(0)}
     public = {"X_public": X_public, "sensitive_features_public": groups}
-    said = rf"'few' \({n} public rows: 0\..*Merge small groups .* --merge-small {n + 1}"
+    said = rf"'few' \({n} public rows: 0\..* below {n + 1} public rows .--merge-small {n + 1},"
     with pytest.warns(SmallGroupsWarning, match=said):
         model = FairSharesClassifier(**given).fit(X, y, **public)
     assert model.within_margin_ is False
+    assert any(f"--merge-small {n + 1}," in words for words in model.fitted_.warnings)
     assert [model.groups_[group.group] for group in model.held_.groups] == ["few"]
     insisting = FairSharesClassifier(**given, small_groups="margin").fit(X, y, **public)
     assert insisting.held_ is None

@@ -254,7 +254,9 @@ def _fit(
     bars: Bars,
 ) -> None:
     """Train; a refusal also says what an account has left."""
+    from evenhand.estimators.dpsgd import AimMissed
     from evenhand.estimators.drift import DriftWarning
+    from evenhand.estimators.small_groups import SmallGroupsWarning
     from evenhand.privacy import BudgetExceeded
 
     _check_after(given, tables, labelled)
@@ -275,7 +277,9 @@ def _fit(
         more["X_public"] = tables.X_public
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DriftWarning)  # it is among the model's own warnings
+            for among_its_own in (DriftWarning, SmallGroupsWarning):
+                warnings.simplefilter("ignore", among_its_own)
+            warnings.filterwarnings("ignore", ".* it ended at", AimMissed)  # and so is this one
             model.fit(tables.X, given.label if tables.streams else tables.y, **more)
     except BudgetExceeded as refused:
         if ledger is None or _epsilon_left(ledger) >= model.budget.epsilon:

@@ -16,7 +16,7 @@ from evenhand.estimators.blind_rule import put_around
 from evenhand.estimators.encoded_inputs import EncodedInputs, read_encoded
 from evenhand.estimators.given_rows import checked_features, frame_or_array, take
 from evenhand.estimators.inputs import FitArguments, FitInputs, calibration_given
-from evenhand.estimators.margins import StudentMargin
+from evenhand.estimators.margins import AIM_AGAIN, StudentMargin
 from evenhand.estimators.noisy_gradient import N_STEPS, NoisyNetworkClassifier
 from evenhand.estimators.plan import (
     ENOUGH_FOR_CURVES,
@@ -370,17 +370,16 @@ class DPSGDClassifier(NoisyNetworkClassifier):
             source="noisy tables",
             groups=self.groups_ or (),
         )
-        way_out = (
-            f"Take more steps (n_steps={mechanism.n_steps}), widen the margin, or hold it on "
-            f"public rows: model.with_blind_rule(...), or a margin with confidence=0.95."
-        )
-        said = f"Training aimed for a gap of {margin:g} between the groups, and by its own noisy "
-        if not met:
-            said += f"tables it ended at {gap:.4f}. {way_out}"
-            warnings.warn(said, AimMissed, stacklevel=4)
-        elif wide > margin:
-            said += f"tables nobody can tell: their noise leaves {wide:.3f} open. {way_out}"
-            warnings.warn(said, AimMissed, stacklevel=4)
+        found = f"it ended at {gap:.4f}"
+        if met:
+            found = f"nobody can tell: their noise leaves {wide:.3f} open"
+        if not met or wide > margin:
+            warnings.warn(
+                f"Training aimed for a gap of {margin:g} between the groups, and by its own noisy "
+                f"tables, over {mechanism.n_steps:,} steps, {found}. To come nearer, {AIM_AGAIN}.",
+                AimMissed,
+                stacklevel=4,
+            )
 
     def _scheduled(
         self, learner: DPSGD, budget: Budget, data: FitInputs, shape: tuple[int, ...]

@@ -15,7 +15,7 @@ from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
 from evenhand.estimators.drift import OF_DRIFT, ColumnDrift
-from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
+from evenhand.estimators.margins import AIM_AGAIN, Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.estimators.synthetic_rows import BESIDE_ROWS, NO_PUBLIC_ROWS, OF_DRAWN_ROWS
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.calibrated import GateCalibration
@@ -287,12 +287,13 @@ class FittedModel:
             said.append(
                 f"groups of few public rows are held to the 95 % interval of their own size, and "
                 f"not to the margin of {student.notion.margin:g}: "
-                f"{small_groups.listed(student.held, student.groups)}"
+                f"{small_groups.listed(student.held, student.groups)}. To do without, "
+                f"{small_groups.way_out(student.held)}"
             )
         elif student is not None and not student.met and student.source == "noisy tables":
             said.append(
                 f"training aimed for a gap of {student.notion.margin:g}, and {student.where} it "
-                f"ended at {student.gap:.4f}"
+                f"ended at {student.gap:.4f}: {AIM_AGAIN}"
             )
         elif student is not None and not student.met:
             said.append(

@@ -28,6 +28,12 @@ WHERE: Final[Mapping[str, str]] = {
 }
 """Where a student's margin is read, in the words of a sentence."""
 
+AIM_AGAIN: Final = (
+    "take more steps, widen the margin, or hold it on public rows, by a blind rule (--blind-rule, "
+    "in Python with_blind_rule) or by a margin with a confidence"
+)
+"""What to do where training aimed for a margin and missed it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudentMargin:

@@ -23,13 +23,20 @@ def warn_of_small_groups(student: Student, names: tuple[str, ...]) -> None:
     assert student.held is not None
     assert student.within is not None
     margin, held = student.within.notion.margin, student.held
-    most = max(group.n_rows for group in held.groups)
     warnings.warn(
-        f"{in_words(held, names, margin)} Merge small groups (evenhand.fairness.Grouping, or "
-        f"--merge-small {most + 1}), give more public rows of them, or insist on the margin with "
-        f"small_groups='margin'.",
+        f"{in_words(held, names, margin)} To do without, {way_out(held)}, or "
+        f"insist on the margin with small_groups='margin'.",
         SmallGroupsWarning,
         stacklevel=7,
+    )
+
+
+def way_out(held: Held) -> str:
+    """Say how every group comes to be held to the margin."""
+    most = max(group.n_rows for group in held.groups)
+    return (
+        f"give more public rows of them, or merge groups below {most + 1:,} public rows "
+        f"(--merge-small {most + 1}, in Python evenhand.fairness.Grouping)"
     )
 
 
