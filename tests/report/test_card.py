@@ -135,6 +135,9 @@ def test_answers_follow_the_record_and_name_no_method(protected: Any, plain: Any
             assert charge.mechanism in said["mechanisms"]
         for words in claimed.not_covered:
             assert words in said["tuning"]
+        assert all(choice in said["tuning"] for choice in card.choices)
+        assert ".;" not in said["tuning"]
+        assert ".." not in said["tuning"]
     source = Path(nist.__file__).read_text(encoding="utf-8")
     names = {spec.estimator.__name__ for spec in METHODS.values()}
     assert not [name for name in names if name in source]

@@ -26,6 +26,11 @@ def test_the_factor_is_rounded_up_because_it_is_a_bound(epsilon: float) -> None:
     assert shown <= max(exact * 1.1, exact + 0.011) or epsilon > 20
 
 
+def test_a_record_is_not_said_to_have_records_of_its_own() -> None:
+    compared = dict(claim.meaning(replace(CLAIM, neighbors="add or remove one")))
+    assert "one record is in the private data or is not" in compared["What is compared"]
+
+
 @pytest.mark.parametrize(
     ("neighbors", "words"),
     [

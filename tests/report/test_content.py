@@ -23,8 +23,9 @@ from evenhand.fairness.notions import exact_gap
 from evenhand.methods import load
 from evenhand.privacy import Budget, GNMax, Ledger, SeededNoise
 from evenhand.report import ModelReport, summary_lines
+from evenhand.report.opening import opening
 from evenhand.report.page import render
-from evenhand.report.settings import describe
+from evenhand.report.settings import describe, in_words
 from evenhand.report.spending import Spending
 from evenhand.typing import REJECTED
 from evenhand.voting import Answers, Reason
@@ -292,6 +293,24 @@ def test_of_two_classes_the_one_that_is_selected_is_drawn(protected: Any) -> Non
     for i, estimate in enumerate(protected.measured.selection):
         assert found.rates[i][1].value == estimate.value
         assert found.rates[i][1].low == estimate.low
+
+
+def test_the_first_page_says_of_how_few_rows_a_rate_is(protected: Any) -> None:
+    groups = protected.groups.astype(str)
+    few = np.flatnonzero(groups == groups[0])[3:]  # three rows of this group are left
+    of_few = fairness_report(
+        *(np.delete(a, few) for a in (protected.truth, protected.predicted, groups))
+    )
+    said = dict(opening(ModelReport.of(protected.model, measured=of_few)))
+    assert said["How differently groups are treated"].count("alone)") == 1
+    assert f"of {groups[0]} (by 3 rows alone)" in said["How differently groups are treated"]
+
+
+def test_the_name_of_a_unit_is_no_setting_where_the_claim_is_about_a_record(plain: Any) -> None:
+    assert plain.model.get_params()["unit"] == "person"
+    assert dict(ModelReport.of(plain.model).settings)["unit"] == "default"
+    named = dict(in_words(plain.model.get_params(deep=False), "person"))
+    assert named["unit"] == "person"
 
 
 def test_rows_without_a_prediction_are_counted_apart(protected: Any) -> None:

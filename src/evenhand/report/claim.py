@@ -87,7 +87,7 @@ VOID: Final = "Not covered by anything: the guarantee of this run does not hold.
 
 _CHANGE: Final = {
     "replace one": "one {unit} in the private data is replaced by any other",
-    "add or remove one": "one {unit}, with all of its records, is in the private data or is not",
+    "add or remove one": "one {unit}{with_all} is in the private data or is not",
     "change one group label": "the group label of one {unit} is one or another; "
     "nothing else about the {unit} is protected",
     "change one group and class label": "the group label and the class label of one {unit} are "
@@ -110,7 +110,8 @@ def meaning(guarantee: Guarantee, allowed: TradeOff | None = None) -> tuple[tupl
     ``allowed`` is what an attacker may gain where the ledger says more of it than the claim.
     """
     unit = guarantee.unit
-    change = _CHANGE[guarantee.neighbors].format(unit=holder_of(unit))
+    with_all = "" if unit == "record" else ", with all of its records,"
+    change = _CHANGE[guarantee.neighbors].format(unit=holder_of(unit), with_all=with_all)
     changed = f"the {unit}" if is_attribute(unit) else f"one {unit}"
     return (
         (

@@ -157,7 +157,7 @@ class ModelReport(Report):
             cautions=seen.cautions,
             classes=classes,
             facts=facts,
-            settings=settings.in_words(fitted.arguments),
+            settings=settings.in_words(fitted.arguments, fitted.guarantee.unit),
             choices=whole.choices,
             columns=whole.columns,
             n_columns=whole.n_columns,

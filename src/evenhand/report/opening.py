@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from evenhand.fairness.intervals import Estimate
 from evenhand.report import claim
 from evenhand.report.measured import Measured, known
+from evenhand.report.settings import listed
 
 if TYPE_CHECKING:
     from evenhand.report.content import ModelReport
@@ -30,11 +31,11 @@ def opening(report: ModelReport) -> tuple[tuple[str, str], ...]:
 def _decides(report: ModelReport) -> str:
     about = dict(report.facts).get("Data set")
     of = f" It was trained on {about}." if about else ""
-    columns = _listed(report.columns) or f"{report.n_columns} columns of an array"
+    columns = listed(report.columns, _SHOWN) or f"{report.n_columns} columns of an array"
     group = " It needs the group of the person, too." if report.kind.needs_group else ""
     return (
-        f"One of {_listed(report.classes)} for each person, or whatever a row is about, from "
-        f"{columns}.{group}{of}"
+        f"One of {listed(report.classes, _SHOWN)} for each person, or whatever a row is about, "
+        f"from {columns}.{group}{of}"
     )
 
 
@@ -84,7 +85,7 @@ def _groups(report: ModelReport) -> str:
 
 def _rates(found: Measured, code: int) -> str:
     rates = [
-        f"{_hundredths(found.rates[z][code])} of {group}"
+        f"{_hundredths(found.rates[z][code])} of {group}" + _of_few(found.sizes[z])
         for z, group in enumerate(found.groups[:_SHOWN])
     ]
     more = len(found.groups) - _SHOWN
@@ -111,10 +112,10 @@ def _of_hundred(estimate: Estimate) -> str:
     )
 
 
+def _of_few(n: int) -> str:
+    """Say of how few rows a rate in a hundred is, so that nobody takes it for one of many."""
+    return f" (by {n} row{'s' * (n != 1)} alone)" if n < 100 else ""
+
+
 def _hundredths(estimate: Estimate) -> str:
     return f"{100 * estimate.value:.0f}" if known(estimate) else "an unknown number"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
@@ -39,9 +39,28 @@ def describe(value: Any) -> str:
     return type(value).__name__
 
 
-def in_words(arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return every argument of an estimator with its value in words."""
-    return tuple((name, describe(value)) for name, value in arguments.items())
+def in_words(arguments: Mapping[str, Any], unit: str) -> tuple[tuple[str, str], ...]:
+    """Return every argument of an estimator with its value in words.
+
+    Where no ids of units were given the claim is about a record, and the name of one is not read.
+    """
+    read = dict(arguments)
+    if unit == "record" and "unit" in read:
+        read["unit"] = None
+    return tuple((name, describe(value)) for name, value in read.items())
+
+
+def listed(names: Sequence[str], most: int | None = None) -> str:
+    """Return names in a row; one that has a comma of its own stands in quotation marks.
+
+    Examples
+    --------
+    >>> listed(["age", "term, months", "job"], most=2)
+    'age, “term, months” and 1 more'
+    """
+    more = 0 if most is None else len(names) - most
+    quoted = [f"“{name}”" if "," in name else name for name in names[:most]]
+    return ", ".join(quoted) + (f" and {more} more" if more > 0 else "")
 
 
 def _named(value: Any, shown: dict[str, Any]) -> str:

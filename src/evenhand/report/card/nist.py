@@ -70,10 +70,10 @@ def _tuning(record: Record) -> str | None:
     if not _bounded(record):
         return None
     claimed = record.guarantee
-    chosen = "; ".join(record.report.choices)
+    chosen = " ".join(record.report.choices)
     return (
         f"Not covered by the guarantee: {'; '.join(claimed.not_covered)}. Settings are treated as "
-        f"public." + (f" Chosen from public numbers: {chosen}." if chosen else "")
+        f"public." + (f" Chosen from public numbers: {chosen}" if chosen else "")
     )
 
 

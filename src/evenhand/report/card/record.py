@@ -13,6 +13,7 @@ from evenhand.estimators.fitted import FittedModel
 from evenhand.fairness.impact import ImpactRatio
 from evenhand.generators.synthesizer import FittedGenerator
 from evenhand.privacy import Guarantee
+from evenhand.report.settings import listed
 
 EXACT_COUNTS: Final = (
     "These counts are exact, and no guarantee covers them. Whoever knows every other member of a "
@@ -240,7 +241,7 @@ class ModelRecord(Record):
     @property
     def name(self) -> str:
         """What it decides, by what method."""
-        return f"{self.fitted.method} of {', '.join(self.fitted.class_names)}"
+        return f"{self.fitted.method} of {listed(self.fitted.class_names)}"
 
     @property
     def description(self) -> str:
@@ -248,27 +249,27 @@ class ModelRecord(Record):
         fitted = self.fitted
         margin = "" if fitted.notion is None else f", with a margin of {fitted.notion}"
         return (
-            f"A classifier of {', '.join(fitted.class_names)} from {fitted.n_columns} columns, "
+            f"A classifier of {listed(fitted.class_names)} from {fitted.n_columns} columns, "
             f"trained by {fitted.method}{margin}"
         )
 
     @property
     def _named(self) -> str:
-        return ", ".join(self.fitted.columns) or f"{self.fitted.n_columns} columns of an array"
+        return listed(self.fitted.columns) or f"{self.fitted.n_columns} columns of an array"
 
     @property
     def domain(self) -> str:
         """Tables of the columns of training."""
         return (
             f"Tables of one row per record, with {self._named} and a label among "
-            f"{', '.join(self.fitted.class_names)}"
+            f"{listed(self.fitted.class_names)}"
         )
 
     @property
     def columns(self) -> str:
         """Columns, label and groups."""
-        groups = f"; groups by {', '.join(self.sensitive)}" if self.sensitive else ""
-        return f"{self._named}; label: {', '.join(self.fitted.class_names)}{groups}"
+        groups = f"; groups by {listed(self.sensitive)}" if self.sensitive else ""
+        return f"{self._named}; label: {listed(self.fitted.class_names)}{groups}"
 
     @property
     def utility(self) -> str | None:
@@ -325,7 +326,7 @@ class ModelRecord(Record):
     @property
     def reads_groups(self) -> str:
         """Whether a prediction needs the group."""
-        reads = ", ".join(self.sensitive) or "the sensitive attribute"
+        reads = listed(self.sensitive) or "the sensitive attribute"
         at = "is needed" if self.fitted.needs_group else "is not read"
         return f"At prediction {reads} {at}"
 
@@ -374,7 +375,7 @@ class GeneratorRecord(Record):
     def _conditions(self) -> str:
         named = self.fitted.codec.conditions
         parts = zip(named.names, named.categories, strict=True)
-        return "; ".join(f"{name}: {', '.join(map(str, values))}" for name, values in parts)
+        return "; ".join(f"{name}: {listed([*map(str, values)])}" for name, values in parts)
 
     @property
     def name(self) -> str:

@@ -85,7 +85,7 @@ def _mechanisms(record: Record) -> str:
 
 
 def _justification(record: Record) -> str | None:
-    return "; ".join(record.report.choices) or None
+    return " ".join(record.report.choices) or None
 
 
 def _notes(record: Record) -> str:

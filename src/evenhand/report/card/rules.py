@@ -40,7 +40,7 @@ def _intended(record: Record) -> str | None:
 LL144_QUESTIONS: Final = (
     Question("audit_date", "Date of the audit", yours=True, kind="date"),
     Question("auditor", "Who audited, and how they are independent", yours=True),
-    Question("tool", "Name of the tool", says=lambda r: r.report.title, yours=True),
+    Question("tool", "Name of the tool", says=lambda r: f"{r.report.method} {r.thing}", yours=True),
     Question(
         "distribution_date", "Since when this version of the tool is used", yours=True, kind="date"
     ),
