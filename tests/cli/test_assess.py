@@ -41,6 +41,19 @@ def test_people_read_the_claim_and_every_gap(decisions: str, run: Run) -> None:
     assert "equalized odds" not in said  # no labels were named
 
 
+def test_an_interval_is_not_torn_apart_on_a_screen_of_80_columns(
+    decisions: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    table = pd.read_csv(decisions)
+    table["sex"] = table["sex"] + " of fourteen"
+    table.to_csv(decisions, index=False)
+    words = ("assess", decisions, "--groups-private", "sex", "--label", "loan", "--epsilon", "1")
+    lines = [line for line in run(*words).stdout.splitlines() if "[" in line]
+    assert lines
+    assert all(line.count("[") == line.count("]") for line in lines)
+
+
 def test_a_place_that_is_taken_is_refused(decisions: str, refuse: Callable[..., str]) -> None:
     Path("found.json").write_text("{}", encoding="utf-8")
     words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")

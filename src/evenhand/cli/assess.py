@@ -170,7 +170,7 @@ _NOTE = (
 
 def _groups(found: Assessment, view: View) -> Table:
     shown = (1,) if len(found.classes) == 2 else tuple(range(len(found.classes)))
-    head = ["group", "rows, noisy", *(f"decided {found.classes[k]}" for k in shown)]
+    head = ["group", "rows", *(f"decided {found.classes[k]}" for k in shown)]
     head += ["error"] * bool(view.errors)
     rows: list[tuple[Any, ...]] = []
     for z, group in enumerate(view.groups):
