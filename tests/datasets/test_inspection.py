@@ -75,6 +75,7 @@ ONE_EACH: dict[str, tuple[Any, Problem]] = {
     "shares": ([f"{i % 70} %" for i in range(N)], Problem.NUMBER_TEXT),
     "names": ([f"p{i}" for i in range(N)], Problem.IDENTIFIER),
     "names of two records": ([f"p{i // 2}" for i in range(N)], Problem.IDENTIFIER),
+    "notes": ([f"called {i} times and paid late" for i in range(N)], Problem.FREE_TEXT),
     "from 1 to n": (range(1, N + 1), Problem.IDENTIFIER),
     "n to 1, as floats": ([float(N - i) for i in range(N)], Problem.IDENTIFIER),
     "in any order": (rng().permutation(N), Problem.IDENTIFIER),

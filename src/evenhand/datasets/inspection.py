@@ -25,6 +25,7 @@ from evenhand.datasets.problems import (
     spellings,
     text_is_identifier,
     text_problem,
+    unlike_text,
 )
 from evenhand.datasets.schema import ColumnSchema, Schema
 from evenhand.typing import IntArray
@@ -147,7 +148,7 @@ def _inspected(
     if role == "feature" and names_a_postcode(column.name) and len(texts) > MANY:
         found.append(Finding(problem=Problem.POSTCODE))
     if many or text_is_identifier(len(texts), len(values)):
-        found += [Finding(problem=Problem.IDENTIFIER)] if plain else []
+        found += [Finding(problem=unlike_text(texts))] if plain else []
         return result("categories", None if many else len(texts), found)
     if plain and len(texts) > MANY:
         found.append(Finding(problem=Problem.MANY_CATEGORIES))

@@ -21,6 +21,9 @@ TOO_MANY: Final = 1000
 LEAST_ROWS: Final = 20
 """On fewer rows nothing is called an identifier."""
 
+WORDS: Final = 4
+"""A name has no more words than this."""
+
 _DOUBT: Final = 20 * math.log(2)  # a coincidence has a probability of at most 2**-20
 _NEARLY: Final = 0.9  # share of the different values that have the form in question
 CODES: Final = 30
@@ -57,6 +60,11 @@ class Problem(Enum):
         True,
         "stop: it names records and says no more; synthesize makes ids anew, if declared",
         {"kind": "id"},
+    )
+    FREE_TEXT = (
+        "holds free text",
+        True,
+        "stop: each text would be a category; write what matters in it as columns",
     )
     LABEL_COPY = ("is a copy of the label", True, "stop: a model would learn nothing else")
     OTHER_KIND = (
@@ -191,6 +199,20 @@ def text_is_identifier(n_different: int, n_rows: int) -> bool:
         return False
     share = n_different / n_rows
     return n_different > TOO_MANY or share >= 0.95 or (n_different > MANY and share >= 0.5)
+
+
+def unlike_text(texts: Sequence[str]) -> Problem:
+    """Return what text that is nearly unique is: sentences, or names of records.
+
+    Examples
+    --------
+    >>> unlike_text(["paid late, wants to move", "asked for more time, again"]).kind
+    'free-text'
+    >>> unlike_text(["Ann Li", "Ole van den Berg"]).kind
+    'identifier'
+    """
+    wordy = sum(len(text.split()) > WORDS for text in texts)
+    return Problem.FREE_TEXT if 2 * wordy >= len(texts) else Problem.IDENTIFIER
 
 
 def numbers_are_identifier(values: FloatArray, name: str = "") -> bool:
