@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from evenhand.privacy import (
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.noisy_max import NoisyThreshold
 from evenhand.privacy.noisy_sum import NoisySum
+from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.privacy.table import LaplaceTable
 from evenhand.testing.mechanisms import MechanismContract, WinnerContract
 from evenhand.typing import Array
@@ -35,6 +37,39 @@ class TestGNMax(WinnerContract):
 class TestLNMax(WinnerContract):
     def mechanism(self) -> LNMax:
         return LNMax(scale=1.0)
+
+    def pair(self) -> tuple[Array, Array]:
+        return np.array([11, 10]), np.array([10, 11])
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceMax:
+    """Of two classes the one of the larger count, by one noisy difference of sensitivity 2."""
+
+    sigma: float
+    neighbors: ClassVar[tuple[str, ...]] = NEIGHBORS
+    delta: ClassVar[None] = None
+
+    def mu_squared(self, noise: Noise) -> float:
+        return 4.0 * noise.gaussian_mu(self.sigma) ** 2
+
+    def draw_noise(self, noise: Noise, n: int, n_classes: int) -> Array:
+        if n_classes != 2:
+            raise ValueError(f"n_classes must be 2, got {n_classes}.")
+        return noise.gaussian(self.sigma, (n, 1))
+
+    def decide(self, counts: Array, drawn: Array) -> Array:
+        return (counts[:, 1] - counts[:, 0] + drawn[:, 0] > 0).astype(np.int64)
+
+    def decide_row(self, row: Sequence[int], drawn: Sequence[float]) -> int:
+        return int(row[1] - row[0] + drawn[0] > 0)
+
+
+class TestAWinnerOfTwoClasses(WinnerContract):
+    n_classes = 2
+
+    def mechanism(self) -> DifferenceMax:
+        return DifferenceMax(sigma=4.0)
 
     def pair(self) -> tuple[Array, Array]:
         return np.array([11, 10]), np.array([10, 11])

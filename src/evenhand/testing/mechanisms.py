@@ -179,28 +179,31 @@ class MechanismContract:
 class WinnerContract(MechanismContract):
     """What holds of a mechanism that votes are answered by: one class for each row of counts."""
 
+    n_classes: ClassVar[int] = 4
+    """Classes that are counted: 2 for a mechanism of two classes."""
+
     def test_a_winner_is_a_class(self) -> None:
         made, rng = self.mechanism(), np.random.default_rng(0)
-        counts = rng.integers(0, 9, size=(200, 4))
+        counts = rng.integers(0, 9, size=(200, self.n_classes))
         for noise in self.noises:
-            winners = made.decide(counts, made.draw_noise(noise, 200, 4))
+            winners = made.decide(counts, made.draw_noise(noise, 200, self.n_classes))
             assert winners.dtype == np.int64
             assert winners.shape == (200,)
             assert winners.min() >= 0
-            assert winners.max() < 4
+            assert winners.max() < self.n_classes
 
     def test_a_landslide_wins(self) -> None:
-        made = self.mechanism()
+        made, n = self.mechanism(), self.n_classes
         for noise in self.noises:
-            landslide = np.eye(3, dtype=np.int64) * 10**9
-            winners = made.decide(landslide, made.draw_noise(noise, 3, 3))
-            assert winners.tolist() == [0, 1, 2]
+            landslide = np.eye(n, dtype=np.int64) * 10**9
+            winners = made.decide(landslide, made.draw_noise(noise, n, n))
+            assert winners.tolist() == list(range(n))
 
     def test_one_by_one_it_decides_as_it_does_all_at_once(self) -> None:
         made, rng = self.mechanism(), np.random.default_rng(1)
-        counts = rng.integers(0, 9, size=(300, 3))
+        counts = rng.integers(0, 9, size=(300, self.n_classes))
         for noise in self.noises:
-            drawn = made.draw_noise(noise, 300, 3)
+            drawn = made.draw_noise(noise, 300, self.n_classes)
             rows = zip(counts.tolist(), drawn.tolist(), strict=True)
             one_by_one = [made.decide_row(row, own) for row, own in rows]
             assert one_by_one == made.decide(counts, drawn).tolist()
