@@ -226,7 +226,11 @@ def test_a_group_without_a_record_and_a_memory_that_is_too_small_are_said_in_one
     ]}))  # fmt: skip
     said = paid_for(run, "made.generator", *ASKED, "--schema", "schema.json")
     assert "sex=X can be told from the noise" in said
+    assert "--balance none" in said
     assert not Path("made.csv").exists()
+    as_learnt = (*ASKED, "--schema", "schema.json", "--balance", "none", "--out", "as-learnt.csv")
+    assert "cannot be asked for" in run(*as_learnt).stderr
+    assert Path("as-learnt.csv").exists()
     pytest.importorskip("torch", reason="needs the extra torch")
     monkeypatch.setattr("evenhand.generators.memory.available_bytes", lambda: 300_000)
     assert "Lower n_teachers, hidden or n_bins" in refuse(*ASKED, "--method", "pate-gan")

@@ -154,17 +154,18 @@ def test_phones_and_postcodes_that_are_numbers_are_found_by_name() -> None:
 
 def test_the_lines_of_a_schema_have_odd_columns_without_their_values() -> None:
     odd = {
-        "key": [f"k{i}" for i in range(N)],
+        "clé": [f"k{i}" for i in range(N)],
         "zip": [f"{i:05d}-{i:04d}" for i in range(N)],
         "mail": [f"a{i}@firm.com" for i in range(N)],
     }
     result = inspect(table(**odd), label="loan", sensitive="sex")
     lines = [json.loads(line) for line in result.lines()]
     assert lines == [
-        {"name": "key", "kind": "id"},
+        {"name": "clé", "kind": "id"},
         {"name": "zip", "kind": "postcode", "prefix": 2},
         {"name": "mail", "kind": "email"},
     ]
+    assert "clé" in result.lines()[0]
     assert all(line in str(result) for line in result.lines())
     assert result.lines(["mail"]) == result.lines()[2:]
     schema = Schema.from_dict({"columns": lines})

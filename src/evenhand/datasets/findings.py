@@ -124,7 +124,8 @@ class Inspection:
             known = [f.problem for f in column.findings if f.problem.declared is not None]
             if known and not column.declared and (names is None or column.name in names):
                 problem = Problem.POSTCODE if Problem.POSTCODE in known else known[0]
-                made.append(json.dumps({"name": column.name, **(problem.declared or {})}))
+                line = {"name": column.name, **(problem.declared or {})}
+                made.append(json.dumps(line, ensure_ascii=False))
         return tuple(made)
 
     def require(

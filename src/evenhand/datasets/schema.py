@@ -283,7 +283,9 @@ missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the schema to a JSON file."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        # Half a surrogate pair is no UTF-8; a backslash in front makes it one of JSON's escapes.
+        Path(path).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Schema:

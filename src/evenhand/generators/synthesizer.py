@@ -431,7 +431,7 @@ class Synthesizer(ABC):
         named = "; ".join(self.conditions_.words(c) for c in unseen[:5])
         return [
             f"{len(unseen)} of {self.conditions_.n} combinations of label and group cannot be told "
-            f"from empty ones ({named}): rows of theirs cannot be drawn"
+            f"from empty ones ({named}): rows of theirs cannot be asked for"
         ]
 
     def _request(
@@ -468,7 +468,8 @@ class Synthesizer(ABC):
                     f"No record of {self.conditions_.words(c)} can be told from the noise (noisy "
                     f"count {self.counts_[c]:.0f}, noise {self.counts_sigma_:.0f}), so there is "
                     f"nothing to draw its rows from. Raise epsilon, join this group with another, "
-                    f"or ask for other rows with conditions= or balance=()."
+                    f"ask for other rows with conditions= (--where), or for shares as they were "
+                    f"learnt with balance=() (--balance none)."
                 )
         return request
 
