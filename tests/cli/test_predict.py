@@ -86,6 +86,7 @@ def test_a_misspelt_column_gets_the_nearest_name(model: Path, refuse: Run) -> No
     pd.read_csv("test.csv").rename(columns={"hours": "Hours"}).to_csv("new.csv", index=False)
     line = refuse("predict", "model", "new.csv")
     assert "new.csv has no column 'hours', which the model was trained on." in line
+    assert "The model reads 'age', 'job', 'hours', 'race'." in line
     assert "Did you mean 'Hours'?" in line
 
 

@@ -344,7 +344,7 @@ def features_of(model: Any, table: TypedTable) -> pd.DataFrame:
         known,
         "which the model was trained on",
         spare=[name for name in table if name not in known],
-        way_out=f"The model reads {', '.join(known)}.",
+        way_out=f"The model reads {', '.join(map(repr, known))}.",
     )
     return table.frame[known]
 
