@@ -15,7 +15,7 @@ from evenhand.privacy.selection import Repetitions, gaussian_curve
 
 NOT_COVERED = (
     "choosing one of these runs because its numbers on private rows are the best is not covered; "
-    "publish them all at this price, or pay for a choice that is private (docs/frontier.md)"
+    "publish all at this price, or pay for a private choice"
 )
 
 

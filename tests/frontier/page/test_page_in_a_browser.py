@@ -498,6 +498,25 @@ def test_an_axis_of_shares_ends_at_1_but_for_the_room_of_a_mark(low: float, brow
     assert beyond > 1
 
 
+@pytest.mark.parametrize(
+    ("epsilons", "ticks"),
+    [
+        ([3, 1, 3, 1], [1, 3]),
+        ([0.3, 8], [0.3, 8]),
+        ([1, 1.05, 3], [1, 2]),  # too near to each other to be written side by side
+        ([1 + k / 9 for k in range(20)], [1, 2]),
+    ],
+)
+def test_an_axis_of_few_epsilons_names_each_of_them(
+    epsilons: list[float], ticks: list[float], browser: Any
+) -> None:
+    script = (resources.files("evenhand.frontier.page") / "scales.js").read_text(encoding="utf-8")
+    page = browser.new_page()
+    found = page.evaluate(f"column => {{ {script}; return logScale(column).ticks; }}", epsilons)
+    page.close()
+    assert found == ticks
+
+
 def test_every_control_has_a_name(fresh: Any) -> None:
     nameless = fresh.evaluate(
         """() => [...document.querySelectorAll('input, select, button, [role=img]')].filter(e =>

@@ -46,10 +46,15 @@ function logScale(column) {
   if (ticks.length > 6) {
     ticks = ticks.filter(function (v) { return String(v).replace(/[0.]/g, "")[0] === "1"; });
   }
+  var asked = Array.from(new Set(column)).filter(isFinite).sort(function (a, b) { return a - b; });
+  var apart = asked.every(function (v, i) {
+    return !i || Math.log(v / asked[i - 1]) >= 0.1 * width;
+  });
+  if (asked.length && asked.length <= 6 && apart) ticks = asked; // a grid has few, and names them
   var out = {
     name: "epsilon", ticks: ticks, infinite: r.infinite, undefinedOnes: 0,
     at: function (v) { return v === Infinity ? INFINITE_AT : to * (Math.log(v) - from) / width; },
-    label: function (v) { return v === Infinity ? "∞" : String(v); }
+    label: function (v) { return said("epsilon", v); }
   };
   if (r.infinite) ticks.push(Infinity);
   return out;
