@@ -139,7 +139,10 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"{name} must hold whole numbers, got dtype {array.dtype}.")
+        raise TypeError(
+            f"{name} must hold whole numbers, got dtype {array.dtype}. Number text by its place "
+            f"among the sorted names: np.searchsorted(names, {name})."
+        )
     out: IntArray = array.astype(np.int64)
     if out.size and (out.min() < 0 or (n is not None and out.max() >= n)):
         upper = "" if n is None else f" and below {n}"
