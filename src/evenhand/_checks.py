@@ -140,8 +140,8 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(
-            f"{name} must hold whole numbers, got dtype {array.dtype}. Number text by its place "
-            f"among the sorted names: np.searchsorted(names, {name})."
+            f"{name} must hold whole numbers, got dtype {array.dtype}. Number other values by "
+            f"their place among all that there are, sorted: np.searchsorted(names, {name})."
         )
     out: IntArray = array.astype(np.int64)
     if out.size and (out.min() < 0 or (n is not None and out.max() >= n)):

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from evenhand.estimators.assessment import Assessment, assess
@@ -89,6 +91,19 @@ def test_what_is_wrong_is_said_before_anything_is_spent(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         assess(**{**people(), "epsilon": 1.0, **changes})
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_the_columns_may_stand_in_a_frame_and_a_column_without_a_name_is_refused(
+    library: Any,
+) -> None:
+    given = people()
+    frame = library.DataFrame(given.pop("groups"))
+    found = assess(**given, groups=frame, epsilon=1.0, noise=NoPrivacy())
+    same = assess(**people(), epsilon=1.0, noise=NoPrivacy())
+    assert found.to_dict()["views"] == same.to_dict()["views"]
+    with pytest.raises(TypeError, match=r"groups must name its columns.* got Series"):
+        assess(**given, groups=frame["sex"], epsilon=1.0)
 
 
 def test_a_neighbor_moves_one_cell_by_one() -> None:

@@ -179,6 +179,9 @@ def test_noise_that_leaves_no_record_of_a_group_is_said_and_is_no_number(parts: 
         fit(parts, model, sensitive_features=parts.groups)
     (missed,) = (str(each.message) for each in said if each.category is AimMissed)
     assert "nan" not in missed
+    assert any(
+        words in missed for words in ("ended at", "leaves 1.000 open")
+    )  # of a rate, 1 is all
     assert not any(each.category is RuntimeWarning for each in said)
     assert model.public_gap_ >= 0
 

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from evenhand import _checks, _values
 from evenhand._folder import write_folder
+from evenhand._frames import as_pandas
 from evenhand.estimators.group_shares import pure_claim, release_table
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
@@ -28,6 +29,9 @@ from evenhand.privacy.noise import Noise
 from evenhand.privacy.saved_claim import claim_record
 from evenhand.privacy.table import LaplaceTable
 from evenhand.typing import IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DELTA: Final = 1e-5
 """At which the ledger counts; the table itself has delta 0."""
@@ -119,7 +123,7 @@ class Assessment:
 
 def assess(
     decided: Sequence[Any],
-    groups: Mapping[str, Sequence[Any]],
+    groups: Mapping[str, Sequence[Any]] | pd.DataFrame,
     *,
     epsilon: float,
     truth: Sequence[Any] | None = None,
@@ -135,7 +139,7 @@ def assess(
     ----------
     decided : sequence of n labels
         What was decided about each person.
-    groups : mapping of str to sequence of n values
+    groups : mapping of str to sequence of n values, or DataFrame
         The sensitive columns, by name.
     epsilon : float
         What the table may cost. Greater than 0.
@@ -182,12 +186,18 @@ def assess(
     (1.0, 0.0)
     """
     _checks.positive("epsilon", epsilon)
-    if not groups:
+    frame = as_pandas(groups)
+    if not isinstance(frame, Mapping) and not hasattr(frame, "columns"):
+        raise TypeError(
+            f"groups must name its columns, as {{'sex': values}} or a DataFrame does, got "
+            f"{type(groups).__name__}."
+        )
+    if not list(frame):
         raise ValueError("groups must name one sensitive column at least.")
     names = _names("classes", classes, decided if truth is None else [*decided, *truth])
     columns = {
         name: encode_groups(list(column), names=_given(values, name))
-        for name, column in groups.items()
+        for name, column in frame.items()
     }
     for name, column in columns.items():
         if len(column.names) < 2:

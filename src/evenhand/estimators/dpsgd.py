@@ -372,7 +372,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         )
         found = f"it ended at {gap:.4f}"
         if met:
-            found = f"nobody can tell: their noise leaves {wide:.3f} open"
+            found = f"nobody can tell: their noise leaves {min(wide, 1.0):.3f} open"
         if not met or wide > margin:
             warnings.warn(
                 f"Training aimed for a gap of {margin:g} between the groups, and by its own noisy "
