@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand import Budget, FairPATEClassifier, PATEClassifier
+from evenhand.estimators.given_rows import UnknownCategories
 from evenhand.privacy import Ledger
 
 from .conftest import Parts
@@ -63,6 +64,22 @@ def test_rows_that_do_not_match_are_counted(parts: Parts, settings: dict[str, An
         parts.fit(model, unit_ids=[1, 2, 3])
     with bad("sensitive_features has 5"):
         parts.fit(model, sensitive_features=list("abcde"))
+
+
+def test_a_column_written_in_other_words_than_in_training_is_named(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = parts.fit(FairPATEClassifier(**settings))
+    jobs = sorted(set(parts.X["job"]))
+    other = parts.X.assign(job=parts.X["job"].map(jobs.index))
+    with pytest.warns(UnknownCategories, match=f"column 'job' .* knows, '{jobs[0]}', "):
+        model.predict(other)
+    with pytest.warns(UnknownCategories, match="column 'job'"):
+        model.predict_proba(other)
+    # A few rows may all have a category that is new, and of many some may.
+    model.predict(other[:19])
+    model.predict(pd.concat([other, parts.X[-1:]]))
+    model.predict(parts.X.assign(job=None))
 
 
 def test_a_misspelt_column_gets_the_nearest_name(parts: Parts, settings: dict[str, Any]) -> None:

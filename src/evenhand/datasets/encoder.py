@@ -225,6 +225,24 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             start += width
         return out / 2.0 if self.degree else out
 
+    def unknown(self, table: TypedTable, *, least: int = 1) -> list[ColumnSchema]:
+        """Return the columns of categories in which the table has values, and no known one.
+
+        Parameters
+        ----------
+        table : TypedTable
+        least : int
+            Values that a column of it has at least; of fewer nothing is said.
+        """
+        self._require_fitted()
+        named = [c for c in self.schema_.columns if c.kind == "categorical" and c.name in table]
+        return [
+            column
+            for column in named
+            if (~table[column.name].missing).sum() >= least
+            and (table[column.name].places(column.categories, as_numbers=True) < 0).all()
+        ]
+
     def _encode_numbers(
         self, column: ColumnSchema, values: Column | CellColumn, block: FloatArray
     ) -> None:

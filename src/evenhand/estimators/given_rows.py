@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas, without_nulls
 from evenhand.datasets.cells import CellTable
-from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.columns import TypedTable, some
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.images.files import PictureFiles
 from evenhand.datasets.parquet import ParquetRows
@@ -22,6 +23,13 @@ from evenhand.typing import Array, ArrayLike, IntArray
 
 PICTURES: Final = 4
 """Sides of an array of pictures: (n, channels, height, width)."""
+
+FEWEST_VALUES: Final = 20
+"""Of a column with fewer values it may be chance that the model knows none of them."""
+
+
+class UnknownCategories(UserWarning):
+    """A model decides about rows of which a column has no category that it learned."""
 
 
 def encoded(X_public: Any, schema: Any) -> tuple[PublicEncoder | PixelEncoder, Any]:
@@ -36,6 +44,22 @@ def encoded(X_public: Any, schema: Any) -> tuple[PublicEncoder | PixelEncoder, A
     if schema is not None:
         raise ValueError("Pictures have no columns, and schema= describes columns: leave it.")
     return PixelEncoder(X_public.shape[1:], str(X_public.dtype)), X_public
+
+
+def encoded_to_decide(encoder: PublicEncoder | PixelEncoder, X: Any) -> Any:
+    """Return checked rows as the model reads them, and warn of columns that say nothing to it."""
+    if not (isinstance(encoder, PublicEncoder) and isinstance(X, pd.DataFrame)):
+        return encoder.transform(X)
+    table = TypedTable.of(X, "table to encode")
+    for column in encoder.unknown(table, least=FEWEST_VALUES):
+        warnings.warn(
+            f"No value of column {column.name!r} is one of the categories that the model knows, "
+            f"{some(column.categories)}, so that it decides without this column. Write the values "
+            f"as they were in training.",
+            UnknownCategories,
+            stacklevel=4,
+        )
+    return encoder.transform(table)
 
 
 def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:

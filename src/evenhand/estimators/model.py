@@ -19,7 +19,7 @@ from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.blind_rule import ruled
 from evenhand.estimators.fair_tuned import tuned
 from evenhand.estimators.fitted import FittedModel, columns_of
-from evenhand.estimators.given_rows import checked_features
+from evenhand.estimators.given_rows import checked_features, encoded_to_decide
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.margins import StudentMargin
 from evenhand.estimators.nested import NestedValues
@@ -490,5 +490,6 @@ class ModelWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # un
                 f"that extractor; or, if the model was fitted on the bare array, pass "
                 f"np.asarray(features)."
             )
-        encoded: FloatArray = self.encoder_.transform(checked_features(self, X, reset=False))
+        rows = checked_features(self, X, reset=False)
+        encoded: FloatArray = encoded_to_decide(self.encoder_, rows)
         return encoded
