@@ -172,6 +172,67 @@ def test_the_certificate_is_paid_from_the_same_budget() -> None:
     assert true <= certificate.value < 1.0
 
 
+def test_a_certificate_holds_where_the_groups_that_bound_the_student_are_weights() -> None:
+    # Of 1000 weak teachers the winner is right and the share is near one half: a student within
+    # the margin by such weights is far beyond it by the likeliest groups, which the table counts.
+    rng = np.random.default_rng(0)
+    z = rng.integers(2, size=6000)
+    X = rng.normal(size=(6000, 20))
+    X[:, 1] = np.where(z == 1, 2, -2) + 0.5 * X[:, 1]
+    y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=6000) > 0).astype(int)
+    model = SFPATEClassifier(
+        Budget(epsilon=4.0, delta=1e-5),
+        fairness=to_all(0.02),
+        n_teachers=1000,
+        calibration=None,
+        certificate=0.3,
+        noise=SeededNoise(0),
+        random_state=0,
+    ).fit(X, y, sensitive_features=z)
+    true = worst_violation(PARITY, model.predict_proba(X), y, z)
+    table_alone = 0.02
+    assert model.within_alpha_
+    assert model.noisy_violation_ + table_alone < true <= model.bounds_[-1].value < 0.2
+
+
+@pytest.mark.parametrize(
+    ("notion", "message"),
+    [
+        (to_all(0.1, EqualizedOdds), "EqualizedOdds is about rows of some classes"),
+        (BRIER, "FunctionParity is about rows of some classes, or about a function of unknown"),
+        (to_all(0.1, confidence=0.9), "with confidence= a rule around it decides"),
+    ],
+    ids=["odds", "function", "confidence"],
+)
+def test_a_certificate_is_refused_where_its_table_says_nothing(notion, message) -> None:
+    X, y, z = people(n=600)
+    account = Ledger(BUDGET, unit=attribute_of("person"), neighbors=GROUP_LABEL)
+    model = made(fairness=notion, certificate=0.1, noise=None)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y, sensitive_features=z, ledger=account)
+    assert account.spent == 0.0
+
+
+def test_numbers_by_noisy_groups_are_not_taken_for_those_of_a_rule_around_the_student() -> None:
+    (X, y, z), (other, labels, groups) = people(n=1500), people(1, n=1500)
+    model = made(fairness=to_all(0.3, confidence=0.9)).fit(
+        X,
+        y,
+        sensitive_features=z,
+        X_calibration=other,
+        y_calibration=labels,
+        sensitive_features_calibration=groups,
+    )
+    found = model.fitted_.true_groups
+    assert found is not None
+    assert found.beneath
+    assert not fitted().fitted_.true_groups.beneath
+    # A rule that is put around it later is no other case.
+    later = fitted().with_blind_rule(other, groups, fairness=to_all(0.1), y_public=labels)
+    assert later.fitted_.true_groups.beneath
+    assert (later.fitted_.margin, later.fitted_.true_groups.margin) == (0.1, 0.02)
+
+
 def test_the_claim_names_unit_neighbors_and_what_is_public() -> None:
     student, teachers = fitted(), fitted("teachers")
     for model in (student, teachers):
@@ -580,7 +641,7 @@ def test_the_eta_that_is_shown_is_where_the_theorem_reaches_1() -> None:
         noisy_shares=np.array([p, 1 - p]),
         names=("a", "b"),
         certificate=None,
-        of_labels=True,
+        alpha_of_likeliest=alpha,
     )
     eta = [float(bound.words.split("eta < ")[1].split(";")[0]) for bound in told[:3]]
     assert 2 * eta[0] / p**2 + alpha == pytest.approx(1.0, abs=0.003)

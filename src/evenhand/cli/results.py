@@ -355,8 +355,9 @@ def _gaps(fitted: FittedModel) -> list[tuple[str, str]]:
         said = f"{found.value:.4f}, at most {found.high:.4f} with {found.level:.0%} confidence"
         rows.append(("gap on rows that the thresholds were not set on", said))
     if noisy is not None and noisy.violation == noisy.violation:
-        kept = _against_margin(fitted, noisy.violation)
-        rows.append(("violation by the noisy groups", kept))
+        kept = f"{noisy.violation:.4f}, margin {noisy.margin:g} of {noisy.notion}"
+        whose = " of the model beneath the rule" if noisy.beneath else ""
+        rows.append((f"violation by the noisy groups{whose}", kept))
     return rows
 
 

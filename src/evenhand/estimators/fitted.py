@@ -321,7 +321,7 @@ class FittedModel:
                     f"the rates of two groups of the private records are at least {least:.4f} "
                     f"apart, by a noisy table, and the margin is {self.margin:g}"
                 )
-        if noisy is not None and not noisy.met:
+        if noisy is not None and not noisy.met and not noisy.beneath:
             said.append(
                 f"no student with a violation of at most {noisy.margin:g} by the noisy groups "
                 f"was found; the best one has {noisy.violation:.4f}"

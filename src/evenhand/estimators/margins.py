@@ -292,6 +292,8 @@ class TrueGroups:
         Of the student by the noisy groups; NaN where it knows none.
     met : bool
     bounds : tuple of Bound
+    beneath : bool
+        Whether a rule or thresholds around the student decide, of which all this says nothing.
 
     Privacy
     -------
@@ -304,6 +306,7 @@ class TrueGroups:
     violation: float
     met: bool
     bounds: tuple[Bound, ...]
+    beneath: bool = False
 
     @property
     def knows_no_group(self) -> bool:

@@ -23,7 +23,7 @@ def bounds_of_student(
     noisy_shares: FloatArray,
     names: tuple[str, ...],
     certificate: AttributeCertificate | None,
-    of_labels: bool,
+    alpha_of_likeliest: float,
 ) -> tuple[Bound, ...]:
     """Return what is known of a student that is ``alpha``-fair for noisy groups.
 
@@ -35,10 +35,10 @@ def bounds_of_student(
         Shares of the noisy groups; released. They stand in for the true ones, which are private.
     names : tuple of str
     certificate : AttributeCertificate or None
-        Released, if it was paid for.
-    of_labels : bool
-        Whether the certificate's noisy groups are what the student was held to, or their likeliest
-        group.
+        Released, if it was paid for: of the true groups and the likeliest ones.
+    alpha_of_likeliest : float
+        The student's violation for the likeliest groups of the same rows. A table that counts rows
+        by their likeliest group says nothing of weights.
 
     Privacy
     -------
@@ -66,15 +66,15 @@ def bounds_of_student(
             )
         )
         return tuple(found)
-    bound = certificate.alpha(alpha)
+    bound = certificate.alpha(alpha_of_likeliest)
     worst = names[int(certificate.bounds.argmax())]
-    meant = "" if of_labels else "; of the likeliest group, while the shares were weights"
     found.append(
         Bound(
             name="Certificate from a noisy table of true and noisy groups",
             value=min(1.0, bound),
             says=bound < 1.0,
-            words=f"holds with {certificate.level:.0%} confidence; widest for {worst}{meant}",
+            words=f"holds for the rows that were counted, with {certificate.level:.0%} confidence; "
+            f"widest for {worst}",
         )
     )
     return tuple(found)

@@ -25,8 +25,8 @@ from evenhand.estimators.sf_pate.protected import Protected
 from evenhand.estimators.sf_pate.steps import PeopleGiven, PeoplePlan, PeopleTaught
 from evenhand.estimators.spec import ACCOUNT, BUDGET, MethodSpec, registered
 from evenhand.estimators.teaching import as_teachers
-from evenhand.fairness import DemographicParity, FairnessKind
-from evenhand.fairness.notion import Notion, RateNotion, require_reference
+from evenhand.fairness import DemographicParity, FairnessKind, GeneralizedDemographicParity
+from evenhand.fairness.notion import Notion, RateNotion, rates_of, require_reference
 from evenhand.privacy import Ledger
 from evenhand.students.learned_features import LearnedFeatures, as_network
 from evenhand.students.module import ModuleStudent
@@ -158,7 +158,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         vote of fair teachers is not fair. None: as in the paper, votes are taken at their word.
     certificate : float, optional
         Share of the budget, in (0, 1), to spend on a table of true and noisy groups, from which the
-        true violation is bounded (``bounds_``). Only with ``variant="student"``.
+        true violation is bounded (``bounds_``). Only with ``variant="student"``, for a notion that
+        compares means over all rows of a group, and without ``confidence``.
     groups : sequence of str, optional
         All groups that can occur. Default: those that do; their names are then public.
     unit : str, default "person"
@@ -180,7 +181,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     within_alpha_ : bool
         Whether that is at most the margin; True where it is NaN.
     bounds_ : tuple of Bound
-        What SF-PATE's bounds say about this model, computed from released and public values.
+        What SF-PATE's bounds say about this model, computed from released and public values. These
+        three are of the student, not of a rule or thresholds that were put around it.
     expected_rates_ : ExpectedRates
         Exact rates of the noisy vote by true group (``variant="teachers"``). **Private**.
     groups_of_teachers_ : GroupsOfTeachers
@@ -267,6 +269,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 f"Pass one, for example student=Convolutional(), and teachers=Convolutional(); or "
                 f"train on features of the pictures."
             )
+        if self.certificate is not None:
+            _require_mean_of_all(self.notion, people.data.n_classes)
         partition = self._deal(people, given.unit_ids, rng.spawn(1)[0])
         n = people.data.n_private
         wanted = DEFAULT_QUERIES if self.n_queries is None else self.n_queries
@@ -433,6 +437,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 violation=self.noisy_violation_,
                 met=self.within_alpha_,
                 bounds=self.bounds_,
+                beneath=self.fairness_kind_ is not FairnessKind.WEIGHTS,
             ),
         )
 
@@ -447,6 +452,8 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         self.within_alpha_ = fitted.true_groups.met
 
     def _aim(self) -> tuple[str | None, float | None]:
+        if self.student_margin_ is not None:  # that of the rule, which decides
+            return super()._aim()
         return self.notion.name, self.notion.margin
 
     def _check_settings(self) -> None:
@@ -467,6 +474,11 @@ class SFPATEClassifier(AttributePrivacyClassifier):
                 raise ValueError(
                     "certificate= compares true groups with noisy ones, and teachers that vote on "
                     "classes tell none. Leave it out, or use variant='student'."
+                )
+            if _confidence(self.notion) is not None:
+                raise ValueError(
+                    "certificate= bounds the violation of the student, and with confidence= a rule "
+                    "around it decides. Leave one of them out."
                 )
         if self.student is not None and self._network is None:
             raise ValueError(
@@ -549,6 +561,19 @@ class SFPATEClassifier(AttributePrivacyClassifier):
 
 def _confidence(notion: Notion) -> float | None:
     return getattr(notion, "confidence", None)
+
+
+def _require_mean_of_all(notion: Notion, n_classes: int) -> None:
+    """Refuse a notion of which a table of true and noisy groups says nothing."""
+    known = isinstance(notion, GeneralizedDemographicParity)
+    if isinstance(notion, RateNotion):
+        known = bool(rates_of(notion, n_classes).among.all())
+    if not known:
+        raise ValueError(
+            f"certificate= counts all rows by true and by noisy group, which bounds means over all "
+            f"rows of a group, of a function in [0, 1]. {type(notion).__name__} is about rows of "
+            f"some classes, or about a function of unknown range: leave certificate out."
+        )
 
 
 def _warn_of_missing_groups(n_teachers: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -55,6 +55,13 @@ class EstimatedGroups:
 
     weights: FloatArray
     rows: IntArray | None
+
+    @property
+    def likeliest(self) -> EstimatedGroups:
+        """The likeliest group of each row, and no other."""
+        winner = self.weights.argmax(axis=1)
+        hard = (np.arange(self.weights.shape[1]) == winner[:, None]) * 1.0
+        return replace(self, weights=hard)
 
     def constraint(
         self,
@@ -112,12 +119,9 @@ def estimated_groups(
         What may be spent on moments; 0: there are none.
     unit_ids : array-like, shape (n,), optional
     """
-    if answers == "shares":
-        return EstimatedGroups(weights=queried.shares.shares, rows=queried.rows)
-    if answers == "labels":
-        winner = queried.shares.shares.argmax(axis=1)
-        hard = (np.arange(queried.shares.n_classes) == winner[:, None]) * 1.0
-        return EstimatedGroups(weights=hard, rows=queried.rows)
+    by_shares = EstimatedGroups(weights=queried.shares.shares, rows=queried.rows)
+    if answers != "smoothed":
+        return by_shares if answers == "shares" else by_shares.likeliest
     X = people.X_encoded
     smooth = smoothed(X[queried.rows], queried.shares, of=X)
     if not mu_squared:

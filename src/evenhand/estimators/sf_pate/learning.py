@@ -140,6 +140,8 @@ def with_estimated_groups(problem: Problem, answers: str) -> Learned:
     learned, violation = student.under(
         constraint, rng.spawn(1)[0], pull=problem.pull, step=problem.step
     )
+    rows = people.X_encoded if estimated.rows is None else people.X_encoded[estimated.rows]
+    by_likeliest = estimated.likeliest.constraint(problem.notion, people)
     bounds = bounds_of_student(
         alpha=violation,
         noisy_shares=estimated.weights.mean(axis=0),
@@ -147,7 +149,7 @@ def with_estimated_groups(problem: Problem, answers: str) -> Learned:
         certificate=(
             estimated.certificate(people, problem.ledger, problem.table) if problem.table else None
         ),
-        of_labels=answers != "shares",
+        alpha_of_likeliest=by_likeliest.violation(learned.predict_proba(rows)),
     )
     return Learned(student=learned, violation=violation, bounds=bounds)
 
