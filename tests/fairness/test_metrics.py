@@ -285,10 +285,10 @@ def test_eight_equal_groups_seldom_seem_to_differ() -> None:
 def test_that_statistic_would_see_an_interval_without_bonferroni(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ours = intervals_module._boxes
+    ours = intervals_module.joint_errors
     monkeypatch.setattr(
         intervals_module,
-        "_boxes",
+        "joint_errors",
         lambda error, independent: ours(28 * error, independent=independent),
     )
     assert equal_groups_p_value(repeats=100, seed=1) < FALSE_ALARM

@@ -306,7 +306,7 @@ def _range(
     differences = np.abs(one.values[:, None, :] - other.values[None, :, :])[mask]
     seen = differences[~np.isnan(differences)]
     value = float(seen.max()) if seen.size else math.nan
-    errors_one, errors_other = _boxes(error / mask.sum(), independent=independent)
+    errors_one, errors_other = joint_errors(error / mask.sum(), independent=independent)
     low_one, high_one = one.boxes(errors_one)
     low_other, high_other = other.boxes(errors_other)
     above = high_one[:, :, None, :] - low_other[:, None, :, :]
@@ -317,10 +317,11 @@ def _range(
     return value, float(low[mask].max()), float(high[mask].max())
 
 
-def _boxes(error: float, *, independent: bool) -> tuple[FloatArray, FloatArray]:
+def joint_errors(error: float, *, independent: bool = True) -> tuple[FloatArray, FloatArray]:
     """Errors of the two intervals of every box; the boxes cover the joint region from outside.
 
-    A group and everybody are not independent: one box, half of the error for each (Bonferroni).
+    A rate among records that another rate counted is as good as independent of it. A group and
+    everybody are not: one box, half of the error for each (Bonferroni).
     """
     if not independent:
         half = np.array([error / 2])

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import norm
 
 from evenhand import _checks
-from evenhand.fairness.intervals import Estimate, clopper_pearson, estimate_rate
+from evenhand.fairness.intervals import Estimate, clopper_pearson, estimate_rate, joint_errors
 from evenhand.typing import FloatArray, IntArray
 
 TEST_ROWS: Final = "test rows"
@@ -42,10 +42,12 @@ class Yardstick:
 
     Notes
     -----
-    By true classes the interval of the gain is the exact one of the sign test: among the m rows on
-    which just one of the two is right, a Clopper-Pearson interval of the share that the model wins,
-    times m / n. By released answers it is the normal one of a mean over rows, whose spread holds
-    the noise; the same answers chose the model, so it is likely too small.
+    By true classes the gain is ``q (2 p - 1)``: q is how often just one of the two is right, p how
+    often this is the model. Both have exact limits, on a joint region as differences between groups
+    have (``evenhand.fairness.intervals``). The model is so called better where the sign test is
+    sure at .9856 or more, for a level of .95. By released answers it is the normal one of a mean
+    over rows, whose spread holds the noise; the same answers chose the model, so it is likely too
+    small.
     """
 
     where: str
@@ -112,7 +114,6 @@ class Yardstick:
         right, right_by_majority = predicted == truth, truth == majority
         won = int((right & ~right_by_majority).sum())
         apart = int((right != right_by_majority).sum())
-        low, high = clopper_pearson([won], [apart], error=1 - level)
 
         def error_of(decisions: Any) -> Estimate:
             wrong = int((decisions != truth).sum())
@@ -125,10 +126,7 @@ class Yardstick:
             majority_error=_named_majority(error_of(majority)),
             without_margin=None if without_margin is None else error_of(without_margin),
             gain=(2 * won - apart) / n,
-            gain_interval=(
-                float(2 * low[0] - 1) * apart / n,
-                float(2 * high[0] - 1) * apart / n,
-            ),
+            gain_interval=_gain_of_counts(won, apart, n, error=1 - level),
             without_privacy=None if without_privacy is None else error_of(without_privacy),
         )
 
@@ -209,6 +207,15 @@ _ERRORS: Final = ("error", "majority_error", "without_margin", "without_privacy"
 
 def _named_majority(error: Estimate) -> Estimate:
     return replace(error, name="majority_error_rate")
+
+
+def _gain_of_counts(won: int, apart: int, n: int, *, error: float) -> tuple[float, float]:
+    """Range of ``q (2 p - 1)`` over the limits of the shares ``apart / n`` and ``won / apart``."""
+    errors_q, errors_p = joint_errors(error)
+    q = np.stack(clopper_pearson(apart, n, error=errors_q))
+    of_one = 2.0 * np.stack(clopper_pearson(won, apart, error=errors_p)) - 1.0
+    gains = q[:, None] * of_one[None]
+    return float(gains.min()), float(gains.max())
 
 
 def _mean(values: FloatArray, level: float) -> tuple[float, float, float]:
