@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import REJECTED, Budget
+from evenhand import REJECTED, Budget, EqualizedOdds
 from evenhand.fairness import fairness_report
 from evenhand.frontier import front
 from evenhand.privacy import GNMax, Ledger
@@ -80,6 +80,60 @@ def test_odds_are_drawn_among_those_of_one_true_class(said: dict[str, Any]) -> N
         said["y"], said["said"], said["group"], metric="equalized_odds_pairwise"
     )
     assert pairwise.gap.value == pytest.approx(max(gaps))
+
+
+def band_of(shown: GapDisplay) -> tuple[float, float]:
+    (band,) = shown.ax_.patches
+    return float(band.get_y()), float(band.get_y() + band.get_height())
+
+
+def test_groups_within_the_band_keep_the_margin_to_everybody() -> None:
+    # A small group is far from everybody, whom a large one makes up, and not from the middle.
+    groups = np.repeat(["large", "small"], [900, 100])
+    decided = np.repeat([0, 1, 0], [900, 20, 80])
+    shown = GapDisplay.from_predictions(
+        None, decided, groups, metric="demographic_parity_overall", margin=0.1
+    )
+    assert shown.gap.value == pytest.approx(0.18)
+    assert band_of(shown) == pytest.approx((0.02 - 0.1, 0.02 + 0.1))
+    both = GapDisplay.from_predictions(
+        None, decided, groups, metric="demographic_parity_pairwise", margin=0.1
+    )
+    assert band_of(both) == pytest.approx((0.05, 0.15))
+
+
+@pytest.mark.parametrize("no", [None, np.nan, pd.NA, REJECTED])
+def test_missing_predictions_are_no_class_and_missing_truth_is_refused(no: Any) -> None:
+    said = pd.Series([1, no, 0, 1, 0, 1], dtype=object)
+    for metric in ("demographic_parity_pairwise", "equalized_odds_pairwise"):
+        shown = GapDisplay.from_predictions([1, 1, 0, 1, 0, 0], said, list("aaabbb"), metric=metric)
+        others = GapDisplay.from_predictions(
+            [1, 0, 1, 0, 0], said.drop(1).astype(int), list("aabbb"), metric=metric
+        )
+        assert shown.gap == others.gap
+        assert str(shown.rates) == str(others.rates)
+    if no is not REJECTED:
+        with pytest.raises(ValueError, match="y_true has missing values, in row 2"):
+            GapDisplay.from_predictions(said, [1, 1, 0, 1, 0, 0], list("aaabbb"))
+    with pytest.raises(ValueError, match="y_pred holds no answer"):
+        GapDisplay.from_predictions(None, [no, no], ["a", "b"])
+
+
+def test_a_model_is_drawn_by_what_its_margin_is_on_and_asked_with_groups_if_it_needs_them() -> None:
+    class Model:
+        fairness = EqualizedOdds(margin=0.2, reference="overall")
+        needs_group_at_prediction_ = True
+
+        def predict(self, X: Any, *, sensitive_features: Any) -> Any:
+            return np.where(np.asarray(sensitive_features) == "a", X, 1 - X)
+
+    y, groups = np.array([0, 1, 1, 0]), list("aabb")
+    drawn = GapDisplay.from_estimator(Model(), y, y, groups)
+    assert (drawn.gap.name, drawn.margin) == ("equalized_odds_overall", 0.2)
+    # A margin on other rates is not drawn on these.
+    other = GapDisplay.from_estimator(Model(), y, y, groups, metric="demographic_parity_rest")
+    assert (other.gap.name, other.margin) == ("demographic_parity_rest", None)
+    assert GapDisplay.from_estimator(Model(), y, None, groups).margin is None
 
 
 def test_names_that_are_not_there_are_refused(said: dict[str, Any]) -> None:

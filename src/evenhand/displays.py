@@ -17,11 +17,12 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._extras import MissingExtra
 from evenhand.datasets.schema import Schema
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.report import FairnessReport, fairness_report
 from evenhand.fairness.trace import Coverage
 from evenhand.frontier.page.estimates import Estimates, of_runs, of_settings, setting_numbers
@@ -32,7 +33,7 @@ from evenhand.report.colours import GRID, INK, NOT_USED, PALETTE, SOFT, colours
 from evenhand.report.columns import ColumnView, column_views
 from evenhand.report.spending import Spending
 from evenhand.report.svg import shortened
-from evenhand.typing import REJECTED, ArrayLike, BoolArray, FloatArray, IntArray
+from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
 from evenhand.voting.votes import Votes
 
 MARKERS: Final = "osD^vX*"
@@ -89,8 +90,9 @@ class GapDisplay(Display):
         What the rates are, and one per group; equalized odds have two.
     gap : Estimate
     margin : float, optional
-        Drawn as a band around the middle of the rates, where there is one kind: groups that are
-        within it keep the margin. Twice as wide where each group is compared with all.
+        Drawn as a band, where there is one kind of rates: groups that are within it keep the
+        margin. Around the rate of everybody and twice as wide where each group is compared with
+        that, else around the middle of the rates.
 
     Examples
     --------
@@ -149,12 +151,11 @@ class GapDisplay(Display):
             )
         decided = f"share with the decision {classes[positive]!r}"
         rates: dict[str, Sequence[Estimate]] = {decided: report.selection}
-        if metric.startswith("error_parity"):
+        if metric.startswith("error"):
             rates = {"error rate": report.errors}
         elif y_true is not None and (among := _among(metric)):
             truth = np.asarray(y_true, dtype=object) == classes[positive]
-            said = np.asarray(y_pred, dtype=object)
-            names = report.groups
+            said, names = np.asarray(y_pred, dtype=object), report.groups
             rates = {}
             for of_positive in among:
                 rows = np.flatnonzero(truth == of_positive)
@@ -168,16 +169,32 @@ class GapDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike | None, sensitive_features: object, **options: Any
     ) -> GapDisplay:
-        """Draw the rates of what a fitted model predicts; its margin, if it keeps one."""
-        options.setdefault("margin", getattr(getattr(estimator, "fairness", None), "margin", None))
-        return cls.from_predictions(y, estimator.predict(X), sensitive_features, **options)
+        """Draw the rates of what a fitted model predicts, by default those that its margin is on.
+
+        The margin is drawn where ``metric`` is the gap that it bounds.
+        """
+        kept = _kept_by(estimator)
+        if kept is not None and (y is not None or not kept.needs_labels):
+            bounded = f"{kept.key}_{kept.reference}"
+            if options.setdefault("metric", bounded) == bounded:
+                options.setdefault("margin", float(kept.margin))
+        groups = (
+            {"sensitive_features": sensitive_features}
+            if getattr(estimator, "needs_group_at_prediction_", False)
+            else {}
+        )
+        said = estimator.predict(X, **groups)
+        return cls.from_predictions(y, said, sensitive_features, **options)
 
     def _draw(self, ax: Any) -> None:
         at = np.arange(len(self.names))
-        if self.margin is not None and len(self.rates) == 1:
-            values = [rate.value for rate in next(iter(self.rates.values()))]
-            middle = (np.nanmin(values) + np.nanmax(values)) / 2
-            reach = self.margin * (1.0 if self.gap.name.endswith("_overall") else 0.5)
+        known = [rate for rates in self.rates.values() for rate in rates if rate.n]
+        if self.margin is not None and len(self.rates) == 1 and known:
+            values = [rate.value for rate in known]
+            middle, reach = (min(values) + max(values)) / 2, self.margin / 2
+            if self.gap.name.endswith("_overall"):
+                middle = float(np.average(values, weights=[rate.n for rate in known]))
+                reach = self.margin
             band = (middle - reach, middle + reach)
             ax.axhspan(*band, color=PALETTE[2], alpha=0.18, lw=0, label=f"margin {self.margin:g}")
         for i, (said, rates) in enumerate(self.rates.items()):
@@ -519,8 +536,14 @@ def _report(
     """Assess labels, which may be any values; return also the classes and the positive one."""
     predicted = np.asarray(y_pred, dtype=object)
     truth = None if y_true is None else np.asarray(y_true, dtype=object)
-    refused: BoolArray = np.array([value is None or value == REJECTED for value in predicted], bool)
+    refused = _refused(predicted)
+    if truth is not None and (unknown := np.flatnonzero(pd.isna(truth))).size:
+        raise ValueError(
+            f"y_true has missing values, in {_values.rows(unknown)}. Leave these rows out."
+        )
     seen = set(predicted[~refused]) | (set() if truth is None else set(truth))
+    if not seen:
+        raise ValueError("y_pred holds no answer, so there is no rate to draw.")
     order: Callable[[Any], Any] = lambda value: (str(type(value)), value)  # noqa: E731
     classes = sorted(seen, key=order)
     if len(classes) == 1:
@@ -538,6 +561,21 @@ def _report(
         true_codes, codes, sensitive_features, classes=classes, positive=positive
     )
     return report, classes, positive
+
+
+def _refused(said: Array) -> BoolArray:
+    """Return where there is no answer: ``REJECTED`` or a missing value."""
+    return np.array([bool(pd.isna(value)) or value == REJECTED for value in said], dtype=np.bool_)
+
+
+def _kept_by(estimator: Any) -> RateNotion | None:
+    """Return the margin on decisions that a model keeps: that of the step which decides."""
+    fitted = getattr(estimator, "fitted_", None)
+    for part in ("cuts", "student_margin"):
+        if (found := getattr(fitted, part, None)) is not None:
+            return found.notion if isinstance(found.notion, RateNotion) else None
+    asked = getattr(estimator, "notion", None) or getattr(estimator, "fairness", None)
+    return asked if isinstance(asked, RateNotion) else None
 
 
 def _among(metric: str) -> tuple[bool, ...]:
@@ -560,7 +598,8 @@ def _selection(
     said: Any, groups: Any, classes: Sequence[object], positive: int, names: tuple[str, ...]
 ) -> Sequence[Estimate]:
     """Return the rate of the positive decision per group among some rows."""
-    codes = [REJECTED if value == REJECTED else classes.index(value) for value in said]
+    given = zip(said, _refused(said), strict=True)
+    codes = [REJECTED if no else classes.index(value) for value, no in given]
     return fairness_report(
         None, codes, groups, classes=classes, positive=positive, group_names=names
     ).selection
