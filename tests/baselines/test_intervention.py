@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from evenhand import DemographicParity, FairPATEClassifier, PATEClassifier, load
@@ -278,6 +279,9 @@ def test_settings_that_do_not_go_with_the_point_are_refused(
         fitted(parts, settings, "T_post", teachers=outside)
     with pytest.raises(ValueError, match="has no predict_proba"):
         fitted(parts, settings, "S_post", student=NoScores())
+    # It would promise decisions within the margin that nothing holds there.
+    with pytest.raises(ValueError, match="under the margin, and LogisticRegression knows of none"):
+        fitted(parts, settings, "S_in", student=LogisticRegression())
 
 
 class NoScores(DecisionTreeClassifier):

@@ -16,6 +16,7 @@ from evenhand.estimators.group_thresholds import GroupThresholdClassifier
 from evenhand.estimators.inputs import FitArguments, FitInputs, Progress
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.pate import PATEClassifier
+from evenhand.estimators.rows_after import require_two_classes
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.fairness import DemographicParity, FairnessKind
@@ -23,6 +24,7 @@ from evenhand.fairness.gate.gate import Gate, open_gate
 from evenhand.fairness.gate.runner import admitted
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy import Guarantee, Ledger
+from evenhand.students.learned_features import as_network
 from evenhand.students.thresholds import GroupThresholds
 from evenhand.students.within import Within
 from evenhand.teachers import KeepWithin, ParityTeachers, ResampledTeachers
@@ -81,7 +83,8 @@ class InterventionClassifier(PATEClassifier):
     mechanism : GNMax, ConfidentGNMax, LNMax or NoisyHistogram, optional
     student : scikit-learn classifier, optional
         Default: logistic regression; at ``"S_in"`` one under the margin on the public rows.
-        ``ReductionStudent()`` is fairlearn's, as in the paper.
+        ``ReductionStudent()`` is fairlearn's, as in the paper. One that knows of no margin is
+        refused there.
     schema, classes, public, public_fraction, check_drift, unit, noise, random_state
         As for ``PATEClassifier``.
 
@@ -140,7 +143,10 @@ class InterventionClassifier(PATEClassifier):
     def read(self, given: FitArguments) -> Given:
         """Check the point and the arguments; see the base."""
         self._check_point()
-        return super().read(given)
+        read = super().read(given)
+        if self.at == "S_post":
+            require_two_classes(read.data.classes)
+        return read
 
     # Steps 1 T_pre and 2 T_in are kinds of teachers (see _teachers), 3 T_post is in their _vote,
     # 4 is the gate of the aggregator (_open_gate), 6 S_in the margin of the student (_within).
@@ -211,6 +217,18 @@ class InterventionClassifier(PATEClassifier):
             raise ValueError(
                 f"at={self.at!r} gates labels, and noisy shares are not labels. Use "
                 f"answers='labels', or another point."
+            )
+        taken = self.student is None or as_network(self.student) is not None
+        if self.at == "S_post" and not (taken or hasattr(self.student, "predict_proba")):
+            raise ValueError(
+                f"at='S_post' cuts probabilities, and {type(self.student).__name__} has no "
+                f"predict_proba. Train with a student that has one."
+            )
+        if self.at == "S_in" and not (taken or getattr(self.student, "reads_margin", False)):
+            raise ValueError(
+                f"at='S_in' trains the student under the margin, and {type(self.student).__name__} "
+                f"knows of none. Leave student=None, give a network or ReductionStudent(), or "
+                f"choose another point."
             )
 
     @property

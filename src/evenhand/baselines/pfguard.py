@@ -227,8 +227,9 @@ def by_group(
     Privacy
     -------
     The teacher of a picture follows from its position, or a keyed hash of its unit, and from its
-    own group, never from another picture: adding or removing one changes one teacher. Who replaces
-    it by one of another group does both, so *two* teachers change; see ``most_moved``.
+    own group, never from another picture. With units adding or removing one picture changes one
+    teacher. By position the number of pictures is public, and one is replaced: by one of another
+    group, so that *two* teachers change; see ``most_moved``.
 
     Examples
     --------

@@ -65,7 +65,12 @@ from evenhand.owners.noisy_sums import NoisySums
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.students.learned_features import as_network
-from evenhand.students.student import LabelsBeside, fit_student, uncertainty
+from evenhand.students.student import (
+    LabelsBeside,
+    fit_student,
+    require_student,
+    uncertainty,
+)
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
@@ -253,6 +258,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             If the budget does not cover one answer. Nothing is spent then.
         """
         data, partition = given.data, given.partition
+        shares = self._what_is_released() == "shares"
+        require_student(self.student, data.n_classes, shares=shares)
         n_teachers, why_so_many = self._chosen_teachers(data)
         if isinstance(data.cast, NoisySums):
             return self._paid_for(data.cast, why_so_many)

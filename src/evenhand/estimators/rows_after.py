@@ -184,6 +184,15 @@ def _share_of(groups: GroupCodes, share: float) -> GroupCodes:
     return GroupCodes(codes=np.sort(groups.codes)[::step], names=groups.names)
 
 
+def require_two_classes(classes: Array) -> None:
+    """Refuse thresholds by group of a model of more than two classes."""
+    if len(classes) != 2:
+        raise ValueError(
+            f"Group thresholds are for two classes, and the model has {len(classes)}. Use a margin "
+            f"in training instead: FairSharesClassifier, or DPSGDClassifier with fairness=."
+        )
+
+
 def check_rows(
     sensitive_features_public: Any,
     fairness: object,
@@ -211,11 +220,7 @@ def check_rows(
         group of which the labels have no record that a rate is taken among.
     """
     notion = require_notion(fairness, WAY_OUT)
-    if len(classes) != 2:
-        raise ValueError(
-            f"Group thresholds are for two classes, and the model has {len(classes)}. Use a margin "
-            f"in training instead: FairSharesClassifier, or DPSGDClassifier with fairness=."
-        )
+    require_two_classes(classes)
     if sensitive_features_public is None:
         raise ValueError(
             "Thresholds by group are set on rows whose groups are known, and "

@@ -86,21 +86,15 @@ class ReductionStudent(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         within : Within
             The margin, and the groups of these rows.
         """
-        moment = {"demographic_parity": ParityMoment, "equalized_odds": OddsMoment}[
-            _checks.one_of("constraints", self.constraints, CONSTRAINTS)
-        ]
-        if not set(np.unique(y)) <= {0, 1}:
-            raise ValueError(
-                f"The reduction is for two classes, coded 0 and 1, got codes up to {int(y.max())}. "
-                f"Leave student=None for the student with a margin for any number of classes."
-            )
+        self.check_settings(int(y.max(initial=0)) + 1)
+        moment = ParityMoment if self.constraints == CONSTRAINTS[0] else OddsMoment
         base = LogisticRegression(C=DEFAULT_C, max_iter=1000)
         if self.estimator is not None:
             base = clone(self.estimator)
         reduction = ExponentiatedGradient(
             base,
             moment(difference_bound=bound_to_everybody(within)),
-            max_iter=_checks.at_least("max_iter", self.max_iter, 1),
+            max_iter=self.max_iter,
         )
         with warnings.catch_warnings():
             # fairlearn writes to pandas objects in a way that pandas is about to drop.
@@ -111,6 +105,17 @@ class ReductionStudent(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = X.shape[1]
         return self
+
+    def check_settings(self, n_classes: int) -> None:
+        """Refuse wrong settings, and more than two classes; asked before labels are paid for."""
+        _checks.one_of("constraints", self.constraints, CONSTRAINTS)
+        _checks.at_least("max_iter", self.max_iter, 1)
+        if n_classes > 2:
+            raise ValueError(
+                f"The reduction is for two classes, coded 0 and 1, got codes up to "
+                f"{n_classes - 1}. Leave student=None for the student with a margin for any number "
+                f"of classes."
+            )
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
         """Return the probability with which each class is decided for each row, shape (n, 2)."""

@@ -172,13 +172,8 @@ def fit_student(
     if (network := as_network(student)) is not None:
         return _of_network(network, X_public, answers, within, rng, beside)
     _require_table(X_public)
+    require_student(student, answers.n_classes, shares=isinstance(answers, Shares))
     if isinstance(answers, Shares):
-        if student is not None:
-            raise ValueError(
-                f"Noisy shares are not labels, and {type(student).__name__} learns labels. Leave "
-                f"student=None for the student that knows the noise, give a network, or use "
-                f"answers='labels'."
-            )
         return _warned(_linear(X_public, answers, within, beside), X_public)
     if beside is None:
         _warn_of_few(answers, X_public.shape[1])
@@ -428,6 +423,33 @@ def smoothed(X: FloatArray, shares: Shares, of: FloatArray | None = None) -> Flo
     """
     out: FloatArray = _of_shares(X, shares, None).model.predict_proba(X if of is None else of)
     return out
+
+
+def require_student(student: Any, n_classes: int, *, shares: bool) -> None:
+    """Refuse a student of one's own that cannot learn what is released; before it is paid for.
+
+    Raises
+    ------
+    TypeError
+        If it is no scikit-learn classifier.
+    ValueError
+        If noisy shares are released, which it does not read, or more classes than it is for.
+    """
+    if student is None or as_network(student) is not None:
+        return
+    needed = ("fit", "predict", "get_params")
+    if isinstance(student, type) or not all(hasattr(student, name) for name in needed):
+        raise TypeError(
+            f"student must be a scikit-learn classifier, a network, or None, got {student!r}."
+        )
+    if shares:
+        raise ValueError(
+            f"Noisy shares are not labels, and {type(student).__name__} learns labels. Leave "
+            f"student=None for the student that knows the noise, give a network, or use "
+            f"answers='labels'."
+        )
+    if (check := getattr(student, "check_settings", None)) is not None:
+        check(n_classes)
 
 
 def refuse_unbound(student: Any, notion: Notion) -> None:
