@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand import REJECTED, Budget, EqualizedOdds
+from evenhand.baselines.non_private import NonPrivateClassifier
 from evenhand.fairness import fairness_report
 from evenhand.frontier import front
 from evenhand.privacy import GNMax, Ledger
@@ -120,20 +121,19 @@ def test_missing_predictions_are_no_class_and_missing_truth_is_refused(no: Any) 
 
 
 def test_a_model_is_drawn_by_what_its_margin_is_on_and_asked_with_groups_if_it_needs_them() -> None:
-    class Model:
-        fairness = EqualizedOdds(margin=0.2, reference="overall")
-        needs_group_at_prediction_ = True
-
-        def predict(self, X: Any, *, sensitive_features: Any) -> Any:
-            return np.where(np.asarray(sensitive_features) == "a", X, 1 - X)
-
-    y, groups = np.array([0, 1, 1, 0]), list("aabb")
-    drawn = GapDisplay.from_estimator(Model(), y, y, groups)
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(300, 2)), rng.choice(["a", "b"], 300)
+    y = np.where(X[:, 0] + (groups == "a") > 0, "yes", "no")
+    plain = NonPrivateClassifier().fit(X, y, X_public=X)
+    odds = EqualizedOdds(margin=0.2, reference="overall")
+    model = plain.with_group_thresholds(X, groups, fairness=odds, y_public=y)
+    drawn = GapDisplay.from_estimator(model, X, y, groups)
     assert (drawn.gap.name, drawn.margin) == ("equalized_odds_overall", 0.2)
     # A margin on other rates is not drawn on these.
-    other = GapDisplay.from_estimator(Model(), y, y, groups, metric="demographic_parity_rest")
+    other = GapDisplay.from_estimator(model, X, y, groups, metric="demographic_parity_rest")
     assert (other.gap.name, other.margin) == ("demographic_parity_rest", None)
-    assert GapDisplay.from_estimator(Model(), y, None, groups).margin is None
+    assert GapDisplay.from_estimator(model, X, None, groups).margin is None
+    assert GapDisplay.from_estimator(plain, X, y, groups).margin is None
 
 
 def test_names_that_are_not_there_are_refused(said: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ import pandas as pd
 from evenhand import _checks, _values
 from evenhand._extras import MissingExtra
 from evenhand.datasets.schema import Schema
+from evenhand.estimators.fitted import FittedModel
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion
@@ -173,16 +174,13 @@ class GapDisplay(Display):
 
         The margin is drawn where ``metric`` is the gap that it bounds.
         """
-        kept = _kept_by(estimator)
+        fitted = FittedModel.of(estimator)
+        kept = _kept_by(fitted)
         if kept is not None and (y is not None or not kept.needs_labels):
             bounded = f"{kept.key}_{kept.reference}"
             if options.setdefault("metric", bounded) == bounded:
                 options.setdefault("margin", float(kept.margin))
-        groups = (
-            {"sensitive_features": sensitive_features}
-            if getattr(estimator, "needs_group_at_prediction_", False)
-            else {}
-        )
+        groups = {"sensitive_features": sensitive_features} if fitted.needs_group else {}
         said = estimator.predict(X, **groups)
         return cls.from_predictions(y, said, sensitive_features, **options)
 
@@ -568,14 +566,11 @@ def _refused(said: Array) -> BoolArray:
     return np.array([bool(pd.isna(value)) or value == REJECTED for value in said], dtype=np.bool_)
 
 
-def _kept_by(estimator: Any) -> RateNotion | None:
+def _kept_by(fitted: FittedModel) -> RateNotion | None:
     """Return the margin on decisions that a model keeps: that of the step which decides."""
-    fitted = getattr(estimator, "fitted_", None)
-    for part in ("cuts", "student_margin"):
-        if (found := getattr(fitted, part, None)) is not None:
-            return found.notion if isinstance(found.notion, RateNotion) else None
-    asked = getattr(estimator, "notion", None) or getattr(estimator, "fairness", None)
-    return asked if isinstance(asked, RateNotion) else None
+    step = fitted.cuts or fitted.student_margin
+    notion = fitted.fairness if step is None else step.notion
+    return notion if isinstance(notion, RateNotion) else None
 
 
 def _among(metric: str) -> tuple[bool, ...]:

@@ -121,14 +121,28 @@ class GateContract:
         gate.deliver()
         assert gate.counts.sum() == N_OFFERS
 
-    def test_a_gate_goes_on_where_its_saved_state_stopped(self) -> None:
+    @pytest.mark.parametrize("n_before", [10, 40, N_OFFERS // 2])  # also while groups wait
+    def test_a_gate_goes_on_where_its_saved_state_stopped(self, n_before: int) -> None:
         gate, offers = self.new(), stream(1)
-        for group, label in offers[: N_OFFERS // 2]:
+        for group, label in offers[:n_before]:
             gate.offer(group, label)
         again = type(gate).from_dict(json.loads(json.dumps(gate.to_dict())))
-        for group, label in offers[N_OFFERS // 2 :]:
+        assert np.array_equal(gate.held, again.held)
+        for group, label in offers[n_before : n_before + N_OFFERS // 2]:
             assert gate.offer(group, label) == again.offer(group, label)
+        assert gate.deliver() == again.deliver()
         assert gate.to_dict() == again.to_dict()
+
+    @pytest.mark.parametrize("n_before", [100, 200, N_OFFERS])
+    def test_deliver_leaves_nothing_that_may_be_given(self, n_before: int) -> None:
+        # A group without a given answer still waits for a block that fits.
+        for seed in SEEDS:
+            gate = self.new()
+            for group, label in stream(seed)[:n_before]:
+                gate.offer(group, label)
+            gate.deliver()
+            for group, label in np.argwhere(gate.held).tolist():
+                assert not gate.counts[group].any() or label not in gate.admissible(group)
 
     def test_what_people_give_and_take_back_is_counted(self) -> None:
         gate, rng = self.new(), np.random.default_rng(5)

@@ -82,11 +82,28 @@ class GoesOnOutside(DemographicParityGate):
         return True
 
 
+class Forgets(DemographicParityGate):
+    """Saves no withheld answer."""
+
+    def to_dict(self) -> dict[str, object]:
+        nothing = [[0] * self.n_classes for _ in range(self.n_groups)]
+        return {**super().to_dict(), "held": nothing, "first_held": []}
+
+
+class Keeps(DemographicParityGate):
+    """Delivers nothing of what it withholds."""
+
+    def deliver(self) -> list[tuple[int, int]]:
+        return []
+
+
 BROKEN = {
     TenPercentTooWide: "after_every_answer_the_given_table_is_within_the_margin",
     GivesWhatItWithholds: "after_every_answer_the_given_table_is_within_the_margin",
     GoesOnOutside: "where_people_left_the_margin_no_answer_leads_further_from_it",
     NeverStarts: "a_group_that_one_answer_starts_could_start",
+    Forgets: "a_gate_goes_on_where_its_saved_state_stopped",
+    Keeps: "deliver_leaves_nothing_that_may_be_given",
     Shut: "a_margin_of_1_refuses_nothing_and_gives_all_in_the_end",
 }
 
@@ -100,7 +117,7 @@ def test_a_broken_gate_fails_the_contract(broken: Any) -> None:
     law = getattr(Contract(), f"test_{BROKEN[broken]}")
 
     def on_some_stream() -> None:
-        for seed in range(20):
+        for seed in (*range(20), 200):  # or after how many offers
             law(seed)
 
     with pytest.raises(AssertionError):
