@@ -76,6 +76,11 @@ def test_its_interval_covers_the_distance_of_the_populations() -> None:
     assert missed_narrow > 15  # more than one in twenty
 
 
+def test_probabilities_that_rounding_takes_above_1_are_1() -> None:
+    found = generalized_demographic_parity([[0.0, 1.0 + 2**-52], [1.0, 0.0]], [0, 1], n_groups=2)
+    assert (found.value, found.high) == (1.0, 1.0)
+
+
 def test_one_group_has_nobody_to_differ_from() -> None:
     found = generalized_demographic_parity(pair(np.array([0.2, 0.9])), [0, 0], n_groups=1)
     assert np.isnan(found.value)

@@ -140,7 +140,7 @@ def generalized_demographic_parity(
             continue
         width = _reach(int(own.sum()), error) + _reach(int(other.sum()), error)
         for scores in columns.T:
-            apart = float(wasserstein_distance(scores[own], scores[other]))
+            apart = min(1.0, float(wasserstein_distance(scores[own], scores[other])))
             value = float(np.fmax(value, apart))
             low, high = max(low, apart - width), min(1.0, max(high, apart + width))
     return Estimate(
