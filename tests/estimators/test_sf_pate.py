@@ -463,7 +463,10 @@ def test_fair_teachers_hand_their_fairness_on() -> None:
     assert repr(model.expected_rates_) == "<private>"
     assert 0 <= model.expected_rates_.reveal_disparity_to_curator() <= 1
     assert model.noisy_violation_ <= 0.01
-    assert math.isnan(fitted("teachers", calibration=None).noisy_violation_)
+    blind = fitted("teachers", calibration=None)
+    assert math.isnan(blind.noisy_violation_)
+    assert blind.fitted_.to_dict()["within_alpha"] is None  # nobody looked, and not "true"
+    assert fitted("teachers").fitted_.to_dict()["within_alpha"] is True
 
 
 @pytest.mark.parametrize(

@@ -348,7 +348,7 @@ class FittedModel:
             "fairness": self.notion,
             "margin": self.margin,
             "noisy_violation": None if found is None else _finite(found.violation),
-            "within_alpha": None if found is None else found.met,
+            "within_alpha": None if found is None or found.knows_no_group else found.met,
             "bounds": [] if found is None else [asdict(bound) for bound in found.bounds],
             "fairness_weight": self.core.arguments.get("fairness_weight"),
             "table_gap": self.own_table_gap,
