@@ -24,7 +24,7 @@ WITHIN = DemographicParity(margin=0.1)
             "Noisy shares are not labels, and LogisticRegression learns labels",
         ),
         (PATEClassifier(student=LogisticRegression), THREE[:2], "student must be a scikit-learn"),
-        (PATEClassifier(student=object()), THREE[:2], "student must be a scikit-learn"),
+        (PATEClassifier(student="logistic"), THREE[:2], "student must be a scikit-learn"),
         (
             FairPATEClassifier(fairness=WITHIN, student=ReductionStudent()),
             THREE,
