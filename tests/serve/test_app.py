@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -13,12 +14,14 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 from people import calibrated, new_desk, rows
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from evenhand import ErrorParity, RejectOptionClassifier
 from evenhand.fairness.gate.reject_option import StateOfAnotherModel
 from evenhand.serve.app import create_app
 from evenhand.serve.desk import Desk
+from evenhand.serve.pages import _form
 from evenhand.serve.store import StoreAway
 from evenhand.serve.tables import KEYS
 from evenhand.serve.tokens import Role
@@ -433,6 +436,33 @@ def test_each_route_is_for_its_roles_alone(
     for role in Role:
         found = client.request(method, path, headers=as_(client, role), **body).status_code
         assert (found == 403) == (role not in able)
+
+
+POSTS = [path for method, path, _ in ROUTES if method == "POST"]
+
+
+@pytest.mark.parametrize("path", [*POSTS, "/review/0"])
+def test_no_body_is_read_of_somebody_who_is_not_let_in(path: str, client: Any) -> None:
+    def body() -> Iterator[bytes]:
+        raise AssertionError("the body was read")
+        yield b""
+
+    reader = as_(client, Role.READER)
+    for headers in ({}, {"Authorization": "Bearer evenhand_x"}, reader):
+        headers = headers | {"Content-Type": "application/json"}
+        answer = client.post(path, content=body(), headers=headers, follow_redirects=False)
+        assert answer.status_code in ({303} if path.startswith("/review") else {401, 403})
+
+
+def test_of_a_form_no_more_is_read_than_it_may_have() -> None:
+    """Who signs in has shown no token yet."""
+    parts = iter([b"t" * 100_000] * 80)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": next(parts), "more_body": True}
+
+    assert asyncio.run(_form(Request({"type": "http", "headers": []}, receive))) == {}
+    assert len(list(parts)) == 78
 
 
 def test_a_revoked_token_is_refused_and_the_store_holds_no_token(

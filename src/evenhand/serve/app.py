@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
 
 from fastapi import Body, Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
@@ -26,13 +27,18 @@ from evenhand.serve.watch import Watch
 bearer = HTTPBearer(auto_error=False, description="A token that `evenhand tokens add` made.")
 
 
-def allowed(*roles: Role) -> Callable[..., Awaitable[Caller]]:
-    """Return the dependency that lets in tokens of these roles."""
+class Allowed:
+    """Lets in tokens of some roles."""
 
-    async def caller(
+    def __init__(self, *roles: Role) -> None:
+        self._roles = roles
+
+    async def __call__(
+        self,
         request: Request,
         header: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
     ) -> Caller:
+        """Return who asks."""
         token = header.credentials if header is not None else ""
         if not token:
             raise NotAllowed(401, "A token is missing. Send it as Authorization: Bearer TOKEN.")
@@ -40,18 +46,32 @@ def allowed(*roles: Role) -> Callable[..., Awaitable[Caller]]:
         found = door.knows(token) or await run_in_threadpool(door.caller, token)
         if found is None:
             raise NotAllowed(401, "This token is not known. It may have been revoked.")
-        if found.role not in roles:
-            able = " or ".join(roles)
+        if found.role not in self._roles:
+            able = " or ".join(self._roles)
             raise NotAllowed(403, f"This token is a {found.role}'s. This needs a {able}.")
         return found
 
-    return caller
+
+class TokenFirst(APIRoute):
+    """A route that asks for the token before it reads a body; FastAPI's own reads that first."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        answer = super().get_route_handler()
+        asks = [one.call for one in self.dependant.dependencies if isinstance(one.call, Allowed)]
+
+        async def let_in(request: Request) -> Response:
+            for ask in asks:
+                await ask(request, await bearer(request))
+            return await answer(request)
+
+        return let_in
 
 
-Anybody = Annotated[Caller, Depends(allowed(*Role))]
-Decider = Annotated[Caller, Depends(allowed(Role.DECIDER))]
-Reviewer = Annotated[Caller, Depends(allowed(Role.REVIEWER))]
-Follower = Annotated[Caller, Depends(allowed(Role.DECIDER, Role.REVIEWER))]
+Anybody = Annotated[Caller, Depends(Allowed(*Role))]
+Decider = Annotated[Caller, Depends(Allowed(Role.DECIDER))]
+Reviewer = Annotated[Caller, Depends(Allowed(Role.REVIEWER))]
+Follower = Annotated[Caller, Depends(Allowed(Role.DECIDER, Role.REVIEWER))]
 Id = Annotated[int, Path(ge=0, le=bodies.LARGEST_ID)]
 
 _WRONG: Final[dict[int | str, dict[str, Any]]] = {
@@ -97,6 +117,7 @@ def create_app(desk: Desk, *, claim: str = "") -> FastAPI:
         docs_url=None,  # these pages ask other servers for scripts
         redoc_url=None,
     )
+    app.router.route_class = TokenFirst
     app.state.desk, app.state.door, app.state.claim = desk, Door(store=desk.store), claim
     app.state.metrics = Metrics(desk)
     _add_decisions(app, desk)

@@ -106,7 +106,11 @@ async def _reviewer(request: Request) -> Caller | None:
 
 async def _form(request: Request) -> dict[str, str]:
     """Return the fields of a small form, the last of each name; none of what is no such form."""
-    body = (await request.body())[:_MOST_BYTES]
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:  # who signs in has shown no token yet
+            return {}
     try:
         found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
     except ValueError:
