@@ -17,6 +17,7 @@ SHARED = {
     "_extras",
     "_display",
     "_folder",
+    "_lock",
     "_frames",
     "_notions",
     "_private",

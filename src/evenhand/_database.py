@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, QueuePool
 
 from evenhand._extras import MissingExtra
+from evenhand._lock import lock
 
 WAIT_S: Final = 60.0
 """How long one process waits for another's transaction before it gives up."""
@@ -95,6 +97,22 @@ class Database:
         if self.dialect == "postgresql":
             db.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATE_LOCK)))
         tables.create_all(db)
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Give whether no other process is in such a block with the same file.
+
+        A lock file beside it says so, and is free again when its process has ended. PostgreSQL is
+        for several: nobody is kept out.
+        """
+        if self.dialect != "sqlite":
+            yield True
+            return
+        handle = os.open(f"{self._url.database}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            yield lock(handle, wait=False)
+        finally:
+            os.close(handle)
 
     def close(self) -> None:
         """Let go of what the engine holds; a later transaction opens it again."""

@@ -195,6 +195,22 @@ def test_votes_that_were_kept_for_other_rows_stop_the_sweep(town: Path, tmp_path
         sweep(grid, store, cache=tmp_path / "votes")
 
 
+def test_a_second_sweep_of_a_store_trains_nothing_while_the_first_is_at_work(
+    town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_training(*_: object) -> None:
+        raise AssertionError("it trained")
+
+    monkeypatch.setattr(sys.modules[sweep_function.__module__], "_trained", no_training)
+    with RunStore(tmp_path / "runs.db") as first, RunStore(tmp_path / "runs.db") as second:
+        with first.alone(), pytest.raises(BlockingIOError, match="give the same command again"):
+            sweep(Grid.from_toml(town), second)
+        with pytest.raises(AssertionError, match="it trained"):
+            sweep(Grid.from_toml(town), second)
+        with first.alone():  # whatever ended the other
+            pass
+
+
 STOPPED = """
 import sys
 from evenhand.frontier import Grid, RunStore, sweep

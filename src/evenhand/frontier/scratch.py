@@ -16,10 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from evenhand._lock import lock
 from evenhand.frontier.votes_cache import KEY_BYTES, VotesCache
-
-if sys.platform != "win32":
-    import fcntl
 
 PREFIX: Final = "evenhand-votes-"
 
@@ -28,12 +26,12 @@ PREFIX: Final = "evenhand-votes-"
 def scratch_votes() -> Iterator[VotesCache]:
     """Give a place for votes that is gone at the end, whatever the end is."""
     remove_stale()
-    folder, lock = _made()
+    folder, held = _made()
     try:
         yield VotesCache(folder=folder, secret=secrets.token_bytes(KEY_BYTES))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        os.close(held)
 
 
 def remove_stale() -> int:
@@ -42,10 +40,10 @@ def remove_stale() -> int:
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):  # somebody else's, or already gone
             # The lock of a process ends with it, also when it is killed; a number may come back.
-            lock = _locked(folder)
-            if lock is not None:
+            held = _locked(folder)
+            if held is not None:
                 shutil.rmtree(folder, ignore_errors=True)
-                os.close(lock)
+                os.close(held)
                 removed += 1
     return removed
 
@@ -56,12 +54,12 @@ def _made() -> tuple[Path, int]:
         if sys.platform == "win32":
             return folder, os.open(os.devnull, os.O_RDONLY)
         with suppress(FileNotFoundError):
-            lock = _locked(folder)
-            if lock is not None and folder.exists():
-                return folder, lock
+            held = _locked(folder)
+            if held is not None and folder.exists():
+                return folder, held
             # Another process took it for a dead one's in the moment before it was locked.
-            if lock is not None:
-                os.close(lock)
+            if held is not None:
+                os.close(held)
 
 
 def _locked(folder: Path) -> int | None:
@@ -69,11 +67,7 @@ def _locked(folder: Path) -> int | None:
     if sys.platform == "win32":  # no such lock: a killed run's folder stays, and stays unreadable
         return None
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        if os.fstat(handle).st_uid == os.getuid():
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return handle
-    except BlockingIOError:
-        pass
+    if os.fstat(handle).st_uid == os.getuid() and lock(handle, wait=False):
+        return handle
     os.close(handle)
     return None

@@ -157,6 +157,27 @@ class RunStore:
                 new += self._insert(db, batch)
         return new
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other sweeps out of a file: they would train the same settings as this one.
+
+        Machines that share PostgreSQL are given settings of their own.
+
+        Raises
+        ------
+        BlockingIOError
+            If another process, or another store of this one, is in such a block.
+        """
+        with self._database.alone() as alone:
+            if not alone:
+                raise BlockingIOError(
+                    f"Another sweep is training for {self} now; two at once would train the same "
+                    f"settings twice. Wait until it has ended and give the same command again: it "
+                    f"goes on with the settings that are missing. For more processes stop it and "
+                    f"start one sweep with more (--jobs)."
+                )
+            yield
+
     def keys(self) -> set[str]:
         """Keys of the finished settings: a sweep that is started again skips them."""
         with self._transaction("read") as db:

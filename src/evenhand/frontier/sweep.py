@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -44,6 +44,9 @@ class WorkersLost(ConnectionError):
 
 class Store(Protocol):
     """What a sweep needs of the place where runs are kept: ``RunStore``."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other sweeps out, where they would train the same settings."""
 
     def keys(self) -> set[str]:
         """Return the keys of the settings that are finished."""
@@ -124,6 +127,8 @@ def sweep(
     ValueError
         On a cluster without ``cache``, and on a joblib backend that gives nothing before all is
         done.
+    BlockingIOError
+        If another sweep is at work for the same file.
     StoreGone, ClusterGone, WorkersLost
         If the store or the whole cluster goes away, or workers are lost again and again. What is
         finished stays in the store.
@@ -136,15 +141,15 @@ def sweep(
     started = time.perf_counter()
     _check_backend(cache)
     settings = grid.settings()
-    before = store.keys()
-    missing = [setting for setting in settings if setting.key not in before]
-    n_before = len(settings) - len(missing)
-    if missing:
-        grid.data.prepare(progress)
-        check(grid.data, missing)
     skipped: dict[str, tuple[Setting, str]] = {}
     new = 0
-    with _votes(cache) as kept:
+    with store.alone(), _votes(cache) as kept:
+        before = store.keys()
+        missing = [setting for setting in settings if setting.key not in before]
+        n_before = len(settings) - len(missing)
+        if missing:
+            grid.data.prepare(progress)
+            check(grid.data, missing)
         for attempt in itertools.count(1):
             done = store.keys()
             left = [s for s in settings if s.key not in done and s.key not in skipped]

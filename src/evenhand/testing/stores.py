@@ -176,6 +176,12 @@ class RunStoreContract:
         in_order = sorted(runs, key=lambda run: run.key)
         assert [run.to_dict() for run in store.runs()] == [run.to_dict() for run in in_order]
 
+    def test_what_one_sweep_had_alone_the_next_has_when_it_has_ended(self, store: Any) -> None:
+        with pytest.raises(KeyboardInterrupt), store.alone():
+            raise KeyboardInterrupt
+        with store.alone():
+            assert store.add_all(synthetic_runs(2)) == 2
+
     def test_of_two_runs_of_one_setting_the_first_stays(self, store: Any) -> None:
         *first, new = synthetic_runs(4)
         again = [replace(run, error=1.0) for run in first]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-if sys.platform != "win32":
-    import fcntl
+from evenhand._lock import lock
 
 
 class StateFile:
@@ -95,15 +93,15 @@ class StateFile:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing a state in ``folder`` between our look and our write."""
+    """Keep other processes from writing a state in ``folder`` between our look and our write.
+
+    On Windows two may still meet within the few microseconds.
+    """
     if not folder.is_dir():
         raise FileNotFoundError(f"The folder {folder} does not exist. Make it first.")
-    if sys.platform == "win32":
-        yield  # no such lock: two processes may still meet within the few microseconds
-        return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        lock(handle, wait=True)
         yield
     finally:
         os.close(handle)  # also gives the lock back
