@@ -71,13 +71,17 @@ def test_an_address_that_is_taken_is_refused_and_no_store_is_made(model: Path, r
 
 
 def test_a_store_of_another_margin_is_refused(model: Path, refuse: Run) -> None:
+    from evenhand.serve.cases import Reader
     from evenhand.serve.store import DecisionStore
 
-    known = evenhand.load(model)
-    DecisionStore("decisions.db").begin(known.with_reject_option(0.1).reject_option_)
+    option = evenhand.load(model).with_reject_option(0.1)
+    reader = Reader.of(option, ("other",))
+    DecisionStore("decisions.db").begin(option.reject_option_, reader)
     said = refuse("serve", "model", "--margin", "0.2")
     assert "belongs to the margin 0.1, not to 0.2" in said
     assert "begin a new one" in said
+    said = refuse("serve", "model", "--margin", "0.1")
+    assert "made of 'other', not of 'sex'" in said
 
 
 def test_margins_are_kept_by_the_rows_of_a_file(

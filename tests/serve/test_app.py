@@ -18,11 +18,13 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from evenhand import ErrorParity, RejectOptionClassifier
+from evenhand.fairness import Grouping
 from evenhand.fairness.gate.reject_option import StateOfAnotherModel
 from evenhand.serve.app import create_app
+from evenhand.serve.cases import Reader
 from evenhand.serve.desk import Desk
 from evenhand.serve.pages import _form
-from evenhand.serve.store import StoreAway
+from evenhand.serve.store import DecisionStore, StoreAway
 from evenhand.serve.tables import KEYS
 from evenhand.serve.tokens import Role
 from evenhand.typing import REJECTED
@@ -515,6 +517,33 @@ def test_counts_go_on_after_a_restart_and_another_model_is_refused(
     other = RejectOptionClassifier(model, 0.05, cold_start=20, model_id="another")
     with pytest.raises(StateOfAnotherModel, match="belongs to the model"):
         new_desk(other, tmp_path / "s.db")
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_groups_of_other_columns_are_not_counted_as_those_of_the_same_names(
+    option: Callable[..., Any], tmp_path: Path, earlier: bool
+) -> None:
+    def begin(*columns: str, grouping: Grouping | None = None, **settings: Any) -> None:
+        made = option(**settings)
+        store = DecisionStore(tmp_path / "s.db")
+        Desk(made, store, Reader.of(made, columns, grouping)).close()
+
+    merged = Grouping(merged=("nobody",), known=("women", "men"))
+    begin("sex")
+    if earlier:  # a store of before has no such table: who comes first says what they are made of
+        with sa.create_engine(f"sqlite:///{tmp_path / 's.db'}").begin() as db:
+            db.execute(sa.text("DROP TABLE evenhand_groups"))
+        with pytest.raises(StateOfAnotherModel, match="belongs to the margin"):
+            begin("sex", margin=0.06)
+        begin("gender")
+        with pytest.raises(StateOfAnotherModel, match="made of 'gender', not of 'sex'"):
+            begin("sex")
+        return
+    begin("sex")
+    for columns, grouping in ((("gender",), None), (("sex",), merged)):
+        with pytest.raises(StateOfAnotherModel, match="made of 'sex', not of") as error:
+            begin(*columns, grouping=grouping)
+        assert ("nobody" in str(error.value)) == (grouping is not None)
 
 
 def test_no_value_of_a_row_stands_in_the_logs_nor_in_answers_to_defects(

@@ -99,6 +99,12 @@ class Reader:
         )
 
     @property
+    def made_of(self) -> dict[str, Any]:
+        """What groups are made of, in JSON's types."""
+        grouping = None if self.grouping is None else self.grouping.to_dict()
+        return {"columns": list(self.sensitive), "grouping": grouping}
+
+    @property
     def kept(self) -> tuple[str, ...]:
         """The columns that a person is shown."""
         return (*self.columns, *(name for name in self.sensitive if name not in self.columns))

@@ -133,7 +133,7 @@ class Desk:
         self._keys_looked_at = 0.0
         self.labels: list[Any] = model.classes_.tolist()
         self._option = model.reject_option_
-        store.begin(self._option)
+        store.begin(self._option, reader)
         self._version: int | None = None  # of the store, that our counts are
         self._view: tuple[Counts, RejectOption] | None = None
         self._view_lock = threading.Lock()

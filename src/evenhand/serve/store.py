@@ -8,17 +8,18 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
 from evenhand._database import Database, cause
 from evenhand.fairness import RejectOption
-from evenhand.fairness.gate.reject_option import Verdict
+from evenhand.fairness.gate.reject_option import StateOfAnotherModel, Verdict
 from evenhand.fairness.gate.review import Request
 from evenhand.serve.tables import (
     COUNTS,
     DECISIONS,
+    GROUPS,
     KEYS,
     KEYS_BY_AGE,
     OPEN,
@@ -28,6 +29,9 @@ from evenhand.serve.tables import (
     TOKENS,
 )
 from evenhand.serve.tokens import Caller, Role, checked_name, digest, new_token
+
+if TYPE_CHECKING:
+    from evenhand.serve.cases import Reader
 
 MOST_FORGOTTEN: Final = 5000
 """Idempotency keys that one turn lets go: it must not hold up who waits for an answer."""
@@ -231,13 +235,14 @@ class DecisionStore:
                 f"with the version that wrote it, or name another store."
             )
 
-    def begin(self, option: RejectOption) -> None:
+    def begin(self, option: RejectOption, reader: Reader) -> None:
         """Go on from the counts in the store, or begin them.
 
         Raises
         ------
         StateOfAnotherModel
-            If the store counts the answers of another model, or under other settings.
+            If the store counts the answers of another model, under other settings, or of groups
+            that are made of something else.
         """
         with self.transaction("opened", write=True) as db:
             if db.execute(sa.select(COUNTS.c.only)).first() is None:
@@ -251,6 +256,17 @@ class DecisionStore:
                     )
                 )
         option.resume(json.loads(self.counts().reject_option))
+        ours = json.dumps(reader.made_of, sort_keys=True)
+        with self.transaction("opened", write=True) as db:
+            theirs = db.scalar(sa.select(GROUPS.c.made_of))
+            if theirs is None:
+                db.execute(GROUPS.insert().values(only=1, made_of=ours))
+        if theirs not in (None, ours):
+            raise StateOfAnotherModel(
+                f"{self} counts groups that are made of {_made_of(theirs)}, not of "
+                f"{_made_of(ours)}; groups of the same names are others. Name the columns that it "
+                f"began with, or another store."
+            )
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
@@ -373,6 +389,13 @@ class DecisionStore:
 
     def __repr__(self) -> str:
         return f"DecisionStore({str(self)!r})"
+
+
+def _made_of(said: str) -> str:
+    """Return what makes groups, in words."""
+    found = json.loads(said)
+    cut = f", by {json.dumps(found['grouping'])}" if found["grouping"] else ""
+    return ", ".join(map(repr, found["columns"])) + cut
 
 
 def _counts(row: sa.Row[Any]) -> Counts:

@@ -22,6 +22,14 @@ COUNTS: Final = sa.Table(
 )
 """One row, which every writer locks: the counts."""
 
+GROUPS: Final = sa.Table(
+    "evenhand_groups",
+    TABLES,
+    sa.Column("only", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("made_of", sa.Text, nullable=False),  # JSON; stores of earlier versions have none
+)
+"""One row: what of a request's row makes its group. Groups of other columns may be called alike."""
+
 DECISIONS: Final = sa.Table(
     "evenhand_decisions",
     TABLES,
