@@ -83,6 +83,8 @@ def test_what_is_saved_is_what_was_released(tmp_path: Path) -> None:
         ({"epsilon": 0.0}, "epsilon"),
         ({"groups": {}}, "one sensitive column"),
         ({"groups": {"sex": ["f"] * 3000}}, "one group only"),
+        ({"truth": ["1", "0"] * 1500}, r"have no class in common"),
+        ({"truth": [1.0, 0.0] * 1500, "decided": [1, 0] * 1500}, r"have no class in common"),
         ({"classes": ["no", "maybe"]}, "the rows have .*not shown.* too"),
     ],
 )

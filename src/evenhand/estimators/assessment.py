@@ -194,6 +194,8 @@ def assess(
         )
     if not list(frame):
         raise ValueError("groups must name one sensitive column at least.")
+    if truth is not None and classes is None:
+        _require_common_class(decided, truth)
     names = _names("classes", classes, decided if truth is None else [*decided, *truth])
     columns = {
         name: encode_groups(list(column), names=_given(values, name))
@@ -289,6 +291,17 @@ def _names(name: str, given: Sequence[Any] | None, labels: Sequence[Any]) -> tup
             + "."
         )
     return names
+
+
+def _require_common_class(decided: Sequence[Any], truth: Sequence[Any]) -> None:
+    """Refuse truths in other words than decisions: every decision would count as an error."""
+    given, right = (sorted({str(label) for label in labels}) for labels in (decided, truth))
+    if not set(given) & set(right):
+        raise ValueError(
+            f"What was decided, {_values.listed(given)}, and what would have been right, "
+            f"{_values.listed(right)}, have no class in common. Write the classes of both in the "
+            f"same words; nothing was released."
+        )
 
 
 def _given(values: Mapping[str, Sequence[Any]] | None, name: str) -> tuple[str, ...] | None:
