@@ -2,12 +2,15 @@
 
 import contextlib
 import pickle
+import re
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import evenhand
 from evenhand import _values, show_values
 from evenhand.datasets.columns import text_of
 
@@ -31,6 +34,14 @@ def test_values_are_hidden_until_the_curator_asks_and_hidden_again_afterwards() 
     with contextlib.suppress(KeyError), show_values():
         raise KeyError  # an error ends the block as well
     assert said() == hidden
+
+
+def test_no_value_stands_in_brackets_of_its_own() -> None:
+    """What is not shown brings its own: "one group only ((not shown))"."""
+    home = Path(evenhand.__file__).parent
+    double = re.compile(r"\(\{(_values\.(quoted|listed|count)\(|self\._first\})")
+    found = [file.name for file in home.rglob("*.py") if double.search(file.read_text())]
+    assert not found
 
 
 def test_rows_are_counted_from_1_and_how_many_there_are_is_private() -> None:

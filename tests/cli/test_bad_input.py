@@ -145,18 +145,18 @@ def test_a_label_of_numbers_that_are_no_classes_is_refused(refused: Run) -> None
 
 def test_one_class_only_is_refused(refused: Run) -> None:
     change("private.csv", loan="granted")
-    assert "the label 'loan' has one class only ('granted')" in refused({}, "--show-values")
+    assert "the label 'loan' has one class only, 'granted', so" in refused({}, "--show-values")
 
 
 def test_one_class_only_in_numbers_is_refused(refused: Run) -> None:
     change("private.csv", loan=1.0)
-    assert "the label 'loan' has one class only (1)" in refused({}, "--show-values")
+    assert "the label 'loan' has one class only, 1, so" in refused({}, "--show-values")
 
 
 def test_one_group_only_is_refused_and_pate_is_named(refused: Run) -> None:
     change("public.csv", sex="F")
     line = refused()
-    assert "public.csv: the sensitive attribute 'sex' has one group only (" in line
+    assert "public.csv: the sensitive attribute 'sex' has one group only, " in line
     assert "--method pate" in line
 
 

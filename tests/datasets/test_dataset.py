@@ -104,9 +104,9 @@ def test_missing_groups_and_units_are_refused() -> None:
 
 @pytest.mark.usefixtures("values_shown")
 def test_one_class_one_group_no_rows_and_repeated_names_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"'repaid' has one class only \('yes'\)"):
+    with pytest.raises(ValueError, match=r"'repaid' has one class only, 'yes',"):
         made(people().assign(repaid="yes"))
-    with pytest.raises(ValueError, match=r"sensitive attribute 'sex' has one group only \('F'\)"):
+    with pytest.raises(ValueError, match=r"sensitive attribute 'sex' has one group only, 'F',"):
         made(people().assign(sex="F"))
     with pytest.raises(ValueError, match="sensitive attribute 'sex' has one group only"):
         made(people().assign(sex="F"), sensitive=("race", "sex"))

@@ -26,7 +26,7 @@ def test_the_parts_of_fit_that_are_missing_are_named(
         model.fit(parts.X, parts.y)
     with bad("sensitive_features_public is missing.*PATEClassifier"):
         parts.fit(model, sensitive_features_public=None)
-    with bad("one group only .'a'"):
+    with bad("one group only, 'a':"):
         parts.fit(model, sensitive_features_public=pd.Series(["a"] * 300))
     with bad("one class only"):
         parts.fit(model, y=pd.Series(["yes"] * 600))

@@ -261,7 +261,7 @@ class Column:
         """Raise ValueError for a label from which nothing can be learnt."""
         if self.values.nunique() < 2:
             raise ValueError(
-                f"{self._the('label')} has one class only ({self._first}), "
+                f"{self._the('label')} has one class only, {self._first}, "
                 f"so there is nothing to learn. At least two classes are needed."
             )
 
@@ -269,8 +269,8 @@ class Column:
         """Raise ValueError for a sensitive attribute that is the same in all rows."""
         if self.values.nunique() < 2:
             raise ValueError(
-                f"{self._the('sensitive attribute')} has one group only "
-                f"({self._first}), so there is nothing to compare. {way_out}"
+                f"{self._the('sensitive attribute')} has one group only, "
+                f"{self._first}, so there is nothing to compare. {way_out}"
             )
 
     def refuse_amounts(self) -> None:

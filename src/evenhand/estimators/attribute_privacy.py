@@ -80,7 +80,7 @@ class AttributePrivacyClassifier(PrivateClassifier):
         _checks.same_length(X=data.X_private, sensitive_features=groups)
         if groups.n_groups < 2:
             raise ValueError(
-                f"The rows hold one group only ({_values.quoted(groups.names[0])}): there is "
+                f"The rows hold one group only, {_values.quoted(groups.names[0])}: there is "
                 f"nothing to compare it with. Check the sensitive column."
             )
         encoder, rows = encoded(data.X_private, self.schema)

@@ -507,7 +507,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         known = self._private_groups(sensitive_features, data)
         if known.n_groups < 2:
             raise ValueError(
-                f"The rows hold one group only ({_values.quoted(known.names[0])}): there is "
+                f"The rows hold one group only, {_values.quoted(known.names[0])}: there is "
                 f"nothing to compare it with. Check the sensitive column, or leave out fairness=, "
                 f"penalty= and score_counts=."
             )

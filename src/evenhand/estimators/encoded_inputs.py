@@ -52,7 +52,7 @@ class EncodedInputs:
         _checks.same_length(X=range(n_given), sensitive_features=known)
         if known.n_groups < 2:
             raise ValueError(
-                f"The rows hold one group only ({_values.quoted(known.names[0])}): there is "
+                f"The rows hold one group only, {_values.quoted(known.names[0])}: there is "
                 f"nothing to compare it with. Check the sensitive column, or train without a "
                 f"margin."
             )

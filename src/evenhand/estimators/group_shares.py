@@ -161,7 +161,7 @@ def several(groups: GroupCodes) -> GroupCodes:
     """Return ``groups`` if there is something to compare."""
     if groups.n_groups < 2:
         raise ValueError(
-            f"There is one group only ({_values.quoted(groups.names[0])}): there is nothing to "
+            f"There is one group only, {_values.quoted(groups.names[0])}: there is nothing to "
             f"compare it with. Check the sensitive column, or use DPSGDClassifier without "
             f"fairness= and penalty=."
         )

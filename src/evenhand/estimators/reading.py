@@ -335,6 +335,6 @@ def _require_groups(
         )
     if groups.n_groups < 2:
         raise ValueError(
-            f"The {rows} rows hold one group only ({_values.quoted(groups.names[0])}): there is "
+            f"The {rows} rows hold one group only, {_values.quoted(groups.names[0])}: there is "
             f"nothing to compare it with. Check the sensitive column, or use PATEClassifier."
         )

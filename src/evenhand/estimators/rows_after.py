@@ -326,7 +326,7 @@ def read_public_rows(
     _checks.same_length(X=X, sensitive_features=groups)
     if groups.n_groups < 2:
         raise ValueError(
-            f"The public rows hold one group only ({_values.quoted(groups.names[0])}): there is "
+            f"The public rows hold one group only, {_values.quoted(groups.names[0])}: there is "
             f"nothing to compare it with. Check the sensitive column."
         )
     if (groups.sizes >= 2).sum() < 2:  # one is held out, to choose how the groups are inferred
