@@ -159,6 +159,15 @@ def test_bad_votes_are_all_named_and_nothing_is_written(tmp_path: Path) -> None:
         ("owner vote test.csv --owner o0 --model m0 --drop z --out w.json", "do not have: 'z'"),
         ("owner train 0.csv --label repaid --teachers 20 --out m", "20 teachers cannot be"),
         ("owner train 0.csv --label nothing --out m", "nothing"),
+        (
+            "owner vote public.csv --owner o0 --model m0/teacher-001.skops --model "
+            "./m0/teacher-001.skops --out w.json",
+            "One model is named twice",
+        ),
+        (
+            "owner vote public.csv --owner o0 --model m0 --classes ,no,yes --out w.json",
+            "--classes must be names with commas between them, none of them empty or twice",
+        ),
     ],
 )
 def test_bad_input_is_one_line_that_says_the_way_out(words: str, message: str) -> None:
@@ -388,6 +397,8 @@ def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: P
         ),
         ("owner noise v0.json --round v1.json --out m", "is no evenhand round"),
         (f"{PLANNED.replace('yes,no', 'yes')} --out m", "class"),
+        (f"{PLANNED.replace('yes,no', ',yes')} --out m", "got ',yes'"),
+        (f"{PLANNED.replace('yes,no', 'no,yes,no')} --out m", "none of them empty or twice"),
     ],
 )
 def test_what_does_not_go_with_a_round_of_sums_is_said(summed: Path, words: str, said: str) -> None:

@@ -414,7 +414,7 @@ def test_an_encoder_that_saw_nothing_encodes_nothing() -> None:
         (
             PublicEncoder(),
             pd.DataFrame({"a": [1.0, np.inf]}),
-            "'a' of the public table must be finite, got inf in row 2 ",
+            "'a' of the public table must be finite, got an infinite number in row 2 ",
         ),
         (PublicEncoder(clip=0.0), PUBLIC, r"clip must be finite and > 0, got clip=0\.0"),
     ],

@@ -39,3 +39,20 @@ def test_whatever_one_cell_holds_one_teacher_moves(
     cells.loc[17, "age"] = cell
     moved = (before != said(cells)).any(axis=(1, 2))
     assert moved.sum() == 1, "its own, and no other"
+
+
+@pytest.mark.parametrize("cell", ["inf", "-1e999"])
+def test_an_infinite_number_is_named_by_its_row_wherever_it_is_dealt(
+    cell: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    cells = pd.DataFrame(rng.normal(50, 10, (N, 2)).round(2).astype(str), columns=["age", "dose"])
+    cells.loc[17, "age"] = cell
+    cells.to_csv(tmp_path / "own.csv", index=False)
+    label = np.where(rng.random(N) < 0.5, "no", "yes")
+    said = r"'age' of the private table must be finite, got an infinite number in row 18 \(counted"
+    with pytest.raises(ValueError, match=said):
+        train_teachers(read_table(tmp_path / "own.csv"), label, n_teachers=TEACHERS, seed=1)
+    _, about = train_teachers(cells[["dose"]], label, seed=0)
+    with pytest.raises(ValueError, match="'dose' of the table must be finite"):
+        readable(cells[["age"]].iloc[:20].rename(columns={"age": "dose"}), about.numeric[0])

@@ -36,6 +36,17 @@ BACKENDS: Final = ("processes", "ray")
 """Where work is done: on this machine, or on a cluster."""
 
 
+def names(option: str, given: str) -> list[str]:
+    """Return the names of an option ``A,B,...``."""
+    found = [name.strip() for name in given.split(",")]
+    if "" in found or len(set(found)) < len(found):
+        raise ValueError(
+            f"{option} must be names with commas between them, none of them empty or twice, got "
+            f"{given!r}."
+        )
+    return found
+
+
 def choice(names: Iterable[str], *spelled: str, **more: Any) -> Any:
     """Return an option whose value is one of these words, which help and completion list."""
     listed = list(names)

@@ -215,7 +215,7 @@ def vote(given: VoteOptions) -> None:
     signer = PrivateKey.read(_key_of(given.owner, given.key))
     table = read(given.public)
     table.require(given.drop or [], "which --drop names")
-    named = None if given.classes is None else [name.strip() for name in given.classes.split(",")]
+    named = None if given.classes is None else options.names("--classes", given.classes)
     voters, about = _voters(
         given.model or [], given.onnx or [], given.command, named, given.trust or []
     )
@@ -351,6 +351,11 @@ def _voters(
     absent = [str(path) for path in (*models, *onnx) if not path.exists()]
     if absent:
         raise FileNotFoundError(f"There is no model at {', '.join(absent)}.")
+    if len({path.resolve() for path in (*models, *onnx)}) < len(models) + len(onnx):
+        raise ValueError(
+            "One model is named twice: its vote would count as those of two teachers. Name each "
+            "once."
+        )
     if (onnx or command is not None) and classes is None:
         raise ValueError(
             "--classes is missing: a file of ONNX and a command do not say which classes there "

@@ -15,7 +15,7 @@ from evenhand.cli import margins
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, show, table
 from evenhand.cli.margins import DEMOGRAPHIC_PARITY, KeepsMargins
-from evenhand.cli.options import Json
+from evenhand.cli.options import Json, names
 from evenhand.cli.output import Training
 from evenhand.cli.tables import features_of
 
@@ -143,7 +143,7 @@ def _option(model: Any, given: ServeOptions) -> Any:
     known = Training.read(given.model)
     kept = margins.margins_of(given, given.margin, "--margin") or _of_training(model)
     margins.check(given, kept)
-    groups = None if given.groups is None else [name.strip() for name in given.groups.split(",")]
+    groups = None if given.groups is None else names("--groups", given.groups)
     if groups is None and (known is None or _sensitive(known, given) == known.sensitive):
         groups = model.groups_
     if not groups:

@@ -70,7 +70,7 @@ def plan(given: PlanOptions) -> None:
     require_place(given.out, overwrite=False)
     if (given.ledger is None) != (given.account_epsilon is None):
         raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
-    names = natural_order(name.strip() for name in given.classes.split(","))
+    names = natural_order(options.names("--classes", given.classes))
     account = None
     if given.ledger is not None and given.account_epsilon is not None:
         account = Ledger(

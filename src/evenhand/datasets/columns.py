@@ -257,6 +257,19 @@ class Column:
         if gone.size:
             raise ValueError(f"{self._the(what)} is missing in {_values.rows(gone)}. {way_out}")
 
+    def refuse_infinite(self, places: IntArray | None = None) -> None:
+        """Raise ValueError that names the rows with an infinite number.
+
+        ``places`` are the rows' positions in the table that people see, if that is a larger one.
+        """
+        found = np.flatnonzero(np.isinf(self.numbers))
+        if found.size:
+            rows = _values.rows(found if places is None else places[found])
+            raise ValueError(
+                f"Column {self.name!r} of the {self.where} must be finite, got an infinite number "
+                f"in {rows}. Leave the value empty if it is not known."
+            )
+
     def refuse_one_class(self) -> None:
         """Raise ValueError for a label from which nothing can be learnt."""
         if self.values.nunique() < 2:

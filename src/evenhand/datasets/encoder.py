@@ -13,7 +13,6 @@ from numpy.polynomial.legendre import legvander
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from evenhand import _values
 from evenhand._checks import at_least, positive
 from evenhand._display import Shown
 from evenhand.datasets.cells import CellColumn, CellTable
@@ -353,15 +352,8 @@ def _encode_categories(
 
 def _scale_of_rows(column: ColumnSchema, values: Column, *, ranked: bool) -> Scale:
     """Mean, standard deviation and median of the public values that are there."""
-    numbers = values.numbers
-    infinite = np.flatnonzero(np.isinf(numbers))
-    if infinite.size:
-        row = int(infinite[0])
-        raise ValueError(
-            f"Column {column.name!r} of the {values.where} must be finite, got {numbers[row]} in "
-            f"{_values.row(row)}. Leave the value empty if it is not known."
-        )
-    numbers = numbers[~np.isnan(numbers)]
+    values.refuse_infinite()
+    numbers = values.numbers[~np.isnan(values.numbers)]
     if not numbers.size:
         if column.bounds is not None:
             return _scale_of_bounds(column, ranked=ranked)

@@ -16,7 +16,7 @@ from evenhand.datasets.columns import Column, TypedTable, natural_order, text_of
 from evenhand.datasets.files import numbers_if_all_are
 from evenhand.learners.skops_files import dump_skops
 from evenhand.teachers.partition import Neighbors, Partition, by_position, by_unit
-from evenhand.typing import Array, ArrayLike
+from evenhand.typing import Array, ArrayLike, IntArray
 
 ABOUT: Final = "teachers.json"
 FEWEST_RECORDS: Final = 10
@@ -155,7 +155,7 @@ def train_teachers(
             )
         own = TypedTable.of(X.iloc[part].apply(_numbers), "private table")
         numeric.append(tuple(name for name in own if own[name].kind == "numeric"))
-        rows = readable(own.frame, numeric[-1])
+        rows = readable(own.frame, numeric[-1], "private table", part)
         trained.append(_fit(rows, labels[part], numeric[-1], kind, rng))
     about = Trained(
         kind=kind,
@@ -177,9 +177,20 @@ def write_teachers(models: list[Any], about: Trained, folder: Path) -> None:
     (folder / ABOUT).write_text(text, encoding="utf-8")
 
 
-def readable(rows: pd.DataFrame, numeric: Sequence[str]) -> pd.DataFrame:
-    """Return the columns as numbers and as texts, as a teacher reads them."""
-    numbers = TypedTable.of(rows, "table")
+def readable(
+    rows: pd.DataFrame,
+    numeric: Sequence[str],
+    where: str = "table",
+    places: IntArray | None = None,
+) -> pd.DataFrame:
+    """Return the columns as numbers and as texts, as a teacher reads them.
+
+    ``places`` are the rows' positions in the table ``where``, if they are a part of it.
+    """
+    numbers = TypedTable.of(rows, where)
+    for name in numeric:
+        if name in numbers:
+            numbers[name].refuse_infinite(places)
     made = {
         str(name): numbers[str(name)].numbers
         if str(name) in numeric
