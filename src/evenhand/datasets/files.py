@@ -37,6 +37,8 @@ _NO_TABLES = {
     b"\x93NUMPY": "a NumPy array",
 }
 _NAMED = re.compile(r"sep=(.)(?=[\r\n])")
+# Not "#,name" nor "#id,name": these are headers.
+_COMMENT = re.compile(r"#([# ]|[^,;\t|\r\n]*[\r\n]|[^\r\n]*[\r\n]+#)")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _written: ContextVar[tuple[str | None, str | None]] = ContextVar(
@@ -64,7 +66,7 @@ def read_table(
     ----------
     path : str or path
         Text with a header, plain or compressed by gzip, with lines that end in LF, CR LF or CR; or
-        Parquet. A first line ``sep=;`` of Excel names the separator.
+        Parquet. No line is a comment. A first line ``sep=;`` of Excel names the separator.
     separator : str, optional
         One character between two values. Default: comma, semicolon, tab or bar, whichever parts the
         header into the most columns.
@@ -182,6 +184,11 @@ def _text(content: bytes, path: Path, encoding: str | None) -> str:
 def _csv(text: str, path: Path, separator: str | None) -> pd.DataFrame:
     if named := _NAMED.match(text):  # its line stays, empty: others keep their number
         separator, text = separator or named[1], text[named.end(1) :]
+    if _COMMENT.match(text.lstrip("\r\n")):
+        raise ValueError(
+            f"{path} begins with a comment (#), where a table has its header. Remove all lines "
+            f"that begin so; if the first of them is the header, write it without the #."
+        )
     separator = separator or _separator(text, path)
     header = [as_written(name.strip()) for name in _header(text, separator, path)]
     unnamed = [i + 1 for i, name in enumerate(header) if not name]
