@@ -77,3 +77,17 @@ def test_a_balanced_reference_balances_groups_that_nobody_names() -> None:
         ReweightedSynthesizer().fit(
             private, **ROLES, schema=SCHEMA, reference=even.rename(columns=str.upper)
         )
+
+
+def test_columns_that_frames_call_by_numbers_are_weighed_and_come_back_so() -> None:
+    frame = table().assign(person=range(len(table())))
+    whole = {"rich": 0, "sex": 1, "hours": 2, "person": 3}
+    given = {"label": "rich", "sensitive": "sex", "unit": "person", "reference": frame[:900]}
+    by_text = ReweightedSynthesizer(random_state=0).fit(frame, **given)
+    given = {"label": 0, "sensitive": 1, "unit": 3}
+    by_number = ReweightedSynthesizer(random_state=0).fit(
+        frame.rename(columns=whole), **given, reference=frame[:900].rename(columns=whole)
+    )
+    assert by_number.effective_ == by_text.effective_
+    rows = by_number.sample(50, random_state=0)
+    assert rows.equals(by_text.sample(50, random_state=0).rename(columns=whole))

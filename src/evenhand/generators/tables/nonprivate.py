@@ -125,8 +125,10 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
             raise ValueError(
                 "ReweightedSynthesizer weighs private rows by a public reference: pass reference=."
             )
-        frame = TypedTable.of(frame, "private table").frame
-        away = {c.name for c in TypedTable.of(frame).columns if c.is_date} | {given.get("unit")}
+        table = TypedTable.of(frame, "private table")
+        names = frame.columns if isinstance(frame, pd.DataFrame) else table.names
+        frame, reference = table.frame, TypedTable.of(reference, "reference").frame
+        away = {c.name for c in table.columns if c.is_date} | {str(given.get("unit"))}
         shared = [c for c in frame.columns if c in reference.columns and c not in away]
         if not shared:
             raise ValueError(
@@ -137,7 +139,8 @@ class ReweightedSynthesizer(NonPrivateSynthesizer):
         self.effective_ = float(weights.sum() ** 2 / (weights**2).sum())
         rng = as_generator(self.random_state)
         drawn = rng.choice(len(frame), len(frame), p=weights / weights.sum())
-        return super().fit(frame.iloc[drawn].reset_index(drop=True), **given)
+        again = frame.iloc[drawn].reset_index(drop=True)
+        return super().fit(again.set_axis(list(names), axis=1), **given)
 
 
 def density_ratio(
