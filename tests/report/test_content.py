@@ -227,8 +227,9 @@ def test_a_gap_above_the_margin_is_nowhere_said_to_be_within_it(protected: Any) 
     report = ModelReport.of(protected.model, measured=protected.measured)
     assert report.student is not None
     above = {"gap": report.student.notion.margin + 0.01}
-    noisy = replace(report.student, **above, met=True, source="noisy tables")
-    for student in (noisy, replace(report.student, **above, met=False)):
+    noisy = replace(report.student, **above, met=None, source="noisy tables")
+    wide = replace(noisy, gap=noisy.notion.margin / 2)
+    for student in (noisy, wide, replace(report.student, **above, met=False)):
         told = replace(report, student=student, disparity=None)
         page = " ".join(render(told).split())
         on_test_rows = student.on_test_rows(gap.estimate for gap in told.measured.gaps)
@@ -236,7 +237,10 @@ def test_a_gap_above_the_margin_is_nowhere_said_to_be_within_it(protected: Any) 
         assert on_test_rows in page
         assert f"margin of {noisy.notion.margin:g} was kept" not in on_test_rows
         assert f"decisions {student.where} are within" not in page
-        assert student.kept.startswith("above it" if student.met else "outside it")
+        assert student.kept.startswith(
+            "outside it" if student.met is False else "not above it" if student is wide else "above"
+        )
+        assert ("Nobody can tell whether" in page) == (student.met is None)
         assert f"; {student.kept}" in page
         assert any(f"{student.kept}. On new rows" in line for line in summary_lines(told))
 

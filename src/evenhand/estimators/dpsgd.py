@@ -362,18 +362,19 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         wide = 2.0 * noise / np.sqrt(n_steps) * np.sqrt((1.0 / np.sort(members)[:2] ** 2).sum())
         margin = self.fairness.margin
         # Noise that is wider than the margin shows nothing, and excuses no more than the margin.
-        met = gap <= margin * (1.0 + SLACK) + min(wide, margin)
+        missed = gap > margin * (1.0 + SLACK) + min(wide, margin)
+        is_open = not missed and (gap > margin or wide > margin)
         self.student_margin_ = StudentMargin(
             notion=self.fairness,
             gap=gap,
-            met=bool(met),
+            met=None if is_open else not missed,
             source="noisy tables",
             groups=self.groups_ or (),
         )
         found = f"it ended at {gap:.4f}"
-        if met:
+        if not missed:
             found = f"nobody can tell: their noise leaves {min(wide, 1.0):.3f} open"
-        if not met or wide > margin:
+        if missed or wide > margin:
             warnings.warn(
                 f"Training aimed for a gap of {margin:g} between the groups, and by its own noisy "
                 f"tables, over {mechanism.n_steps:,} steps, {found}. To come nearer, {AIM_AGAIN}.",

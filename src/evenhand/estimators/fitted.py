@@ -290,12 +290,12 @@ class FittedModel:
                 f"{small_groups.listed(student.held, student.groups)}. To do without, "
                 f"{small_groups.way_out(student.held)}"
             )
-        elif student is not None and not student.met and student.source == "noisy tables":
+        elif student is not None and student.met is False and student.source == "noisy tables":
             said.append(
                 f"training aimed for a gap of {student.notion.margin:g}, and {student.where} it "
                 f"ended at {student.gap:.4f}: {AIM_AGAIN}"
             )
-        elif student is not None and not student.met:
+        elif student is not None and student.met is False:
             said.append(
                 f"no student within the margin of {student.notion.margin:g} was found "
                 f"{student.where}; the gap of the best one there is {student.gap:.4f}"

@@ -45,8 +45,9 @@ class StudentMargin:
         The margin, on which rates, and what a group is compared with.
     gap : float
         Largest difference of rates among its own decisions where the margin is read.
-    met : bool
-        Whether that is within the margin, or above it by no more than is allowed for noise.
+    met : bool or None
+        Whether that is within the margin; None where the noise of what it is read from leaves that
+        open.
     source : str
         Where the margin is read, a key of ``WHERE``.
     calibration : Estimate or None
@@ -66,7 +67,7 @@ class StudentMargin:
 
     notion: Notion
     gap: float
-    met: bool
+    met: bool | None
     source: str = "public rows"
     calibration: Estimate | None = None
     held: Held | None = None
@@ -101,7 +102,7 @@ class StudentMargin:
         lost = f"{beyond:.4f} beyond it" if beyond > 0 else "within it"
         margin = f"{self.notion.margin:g}"
         kept = f"The margin of {margin} was kept {self.where}, with a gap of {self.gap:.4f}"
-        if self.held is not None or not self.met or self.within_noise:
+        if self.held is not None or not self.met:
             kept = f"The gap {self.where} is {self.gap:.4f}, margin {margin}, {self.kept}"
         return (
             f"{kept}; on the test rows the gap is {found.value:.4f}, {lost} "
@@ -114,18 +115,15 @@ class StudentMargin:
         return WHERE[self.source]
 
     @property
-    def within_noise(self) -> bool:
-        """Whether the gap is above the margin, by no more than is allowed for noise."""
-        return self.met and self.source == "noisy tables" and self.gap > self.notion.margin
-
-    @property
     def kept(self) -> str:
         """How the gap stands to the margin, in a few words."""
         if self.held is not None:
             n = len(self.held.groups)
             return f"all within it but {n} small group{'s' * (n > 1)}, held to their intervals"
-        if self.within_noise:
+        if self.met is None and self.gap > self.notion.margin:
             return "above it, by no more than is allowed for noise"
+        if self.met is None:
+            return "not above it, by noise that is wider than the margin"
         return "within it" if self.met else "outside it"
 
     @property

@@ -124,7 +124,7 @@ class ModelWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # un
 
     @property
     def within_margin_(self) -> bool | None:
-        """Whether the student is within its margin; None where nobody looked."""
+        """Whether the student is within its margin; None where nobody looked, or noise hides it."""
         return None if self.student_margin_ is None else self.student_margin_.met
 
     @property

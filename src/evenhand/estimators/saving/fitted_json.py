@@ -170,7 +170,7 @@ def _of_margin(margin: StudentMargin | None) -> dict[str, Any] | None:
     return {
         "notion": parameters.encode(margin.notion),
         "gap": _plain(margin.gap),
-        "met": bool(margin.met),
+        "met": margin.met,
         "source": margin.source,
         "calibration": None if margin.calibration is None else margin.calibration.to_dict(),
         "held": margin.held_record(),
@@ -181,13 +181,17 @@ def _of_margin(margin: StudentMargin | None) -> dict[str, Any] | None:
 def _to_margin(values: Mapping[str, Any], groups: tuple[str, ...]) -> StudentMargin:
     calibration, held = values["calibration"], values["held"]
     cross_fitted = values.get("cross_fitted")
-    if values["source"] not in WHERE or not isinstance(values["met"], bool):
+    source, gap, met = values["source"], _number(values["gap"]), values["met"]
+    if source not in WHERE or not isinstance(met, bool | None):
         raise ValueError("the student's margin is read nowhere, or neither met nor not.")
+    notion = require_notion(parameters.decode(values["notion"]), "It is not one.")
+    if met and source == "noisy tables" and gap > notion.margin:
+        met = None  # models of before were within the margin where noise left that open
     return StudentMargin(
-        notion=require_notion(parameters.decode(values["notion"]), "It is not one."),
-        gap=_number(values["gap"]),
-        met=values["met"],
-        source=values["source"],
+        notion=notion,
+        gap=gap,
+        met=met,
+        source=source,
         calibration=None if calibration is None else Estimate(**calibration),
         held=None if held is None else small_groups.from_dict(held, groups),
         groups=groups,
