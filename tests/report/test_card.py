@@ -251,8 +251,11 @@ def test_the_page_is_one_file_without_violations_and_fits_a_phone(
     assert seen.complaints == []
     assert seen.requests == [file.as_uri()]
     assert axe.run(seen.page).response["violations"] == []
-    seen.page.set_viewport_size({"width": 390, "height": 844})
-    assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390
+    cut = "[...document.querySelectorAll('.scroll')].some(it => it.scrollWidth > it.clientWidth)"
+    for width in (1280, 800, 770, 768, 641, 390):
+        seen.page.set_viewport_size({"width": width, "height": 844})
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert not seen.page.evaluate(cut), width
 
 
 @pytest.fixture(scope="module")
