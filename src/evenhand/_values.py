@@ -68,7 +68,7 @@ def are_shown() -> bool:
 
 def quoted(value: object) -> str:
     """Return a private value as a message may have it."""
-    return _plain(value) if _shown.get() else WITHHELD
+    return plain(value) if _shown.get() else WITHHELD
 
 
 def listed(values: Iterable[object], most: int = 5) -> str:
@@ -77,10 +77,11 @@ def listed(values: Iterable[object], most: int = 5) -> str:
         return WITHHELD
     known = list(values)
     more = f" and {len(known) - most} more" if len(known) > most else ""
-    return ", ".join(map(_plain, known[:most])) + more
+    return ", ".join(map(plain, known[:most])) + more
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
+    """Return a value as it is typed: a scalar of NumPy as the number that it is."""
     np = sys.modules.get("numpy")  # without it there is no scalar of its own
     return repr(value.item() if np and isinstance(value, np.generic) else value)
 

@@ -260,8 +260,9 @@ def test_what_is_rare_is_drawn_in_small_numbers_and_refused_in_large_ones() -> N
 
 
 def test_rows_that_noise_alone_could_make_are_told_so() -> None:
+    asked = {"job": "chef", "begin": np.int64(3), "end": 29}
     with pytest.warns(UserWarning, match=r"Few private records have job='chef', begin=3, .*noise"):
-        fitted().sample(20, conditions={"job": "chef", "begin": 3, "end": 29}, random_state=0)
+        fitted().sample(20, conditions=asked, random_state=0)
 
 
 @pytest.mark.parametrize("allowed", [PLACES[:0], PLACES[[]]], ids=["no line", "no column"])

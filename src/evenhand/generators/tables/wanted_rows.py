@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 import numpy as np
 import pandas as pd
 
+from evenhand import _values
 from evenhand._checks import of_type, together
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column
@@ -69,7 +70,7 @@ class Wanted:
             likelihoods[codec.features.index(name)] = likelihood
 
         together(partial(read, name) for name in conditions if name in codec.features)
-        said = [f"{n}={v!r}" for n, v in conditions.items() if n in codec.features]
+        said = [f"{n}={_values.plain(v)}" for n, v in conditions.items() if n in codec.features]
         return cls(
             codec=replace(codec, columns=tuple(columns.values())),
             likelihoods=likelihoods,
@@ -210,16 +211,16 @@ def _given(column: ColumnCode, value: object) -> tuple[ColumnCode, FloatArray]:
             numbers = np.array([np.nan])
         if len(values) > 2 or not numbers[0] <= numbers[-1]:
             raise ValueError(
-                f"The condition {column.name}={value!r} must be a {kind}, or a range (low, high) "
-                f"with low <= high."
+                f"The condition {column.name}={_values.plain(value)} must be a {kind}, or a range "
+                f"(low, high) with low <= high."
             )
         cells = column.bins.cells
         bins, likelihood[: column.n_values] = column.bins.between(numbers[0], numbers[-1])
         if not likelihood.any():
             whole = "whole " if cells.integer and kind == "number" else ""
             raise ValueError(
-                f"No row is drawn with {column.name}={value!r}: the column holds {whole}{kind}s "
-                f"from {schema.said(cells.starts[0])} to "
+                f"No row is drawn with {column.name}={_values.plain(value)}: the column holds "
+                f"{whole}{kind}s from {schema.said(cells.starts[0])} to "
                 f"{schema.said(cells.ends[-1] - cells.integer)}, and none there by the noisy "
                 f"counts. Ask for a range (low, high), or a wider one."
             )
