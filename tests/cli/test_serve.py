@@ -134,7 +134,7 @@ def test_margins_are_kept_by_the_rows_of_a_file(
         (("--calibration", "test.csv"), "--calibration is of use only for a margin about true"),
         (("--sensitive", "race"), "--groups is missing, and this model knows none"),
         (("--margin", "1.5"), "--margin must lie in [0, 1], got --margin=1.5"),
-        (("--groups", "F,F"), "must differ from each other"),
+        (("--groups", "F,F"), "none of them empty or twice, got 'F,F'"),
         (("--threshold", "2"), "threshold must lie in [0, 1]"),
         (("--cold-start", "0"), "cold_start must be at least 1"),
         (("--store", "mysql://there/it"), "must be SQLite or PostgreSQL, got 'mysql'"),
