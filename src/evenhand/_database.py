@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -102,16 +102,22 @@ class Database:
     def alone(self) -> Iterator[bool]:
         """Give whether no other process is in such a block with the same file.
 
-        A lock file beside it says so, and is free again when its process has ended. PostgreSQL is
-        for several: nobody is kept out.
+        A lock file stands beside it meanwhile, and one that a killed process left keeps nobody out.
+        PostgreSQL is for several: nobody is kept out.
         """
         if self.dialect != "sqlite":
             yield True
             return
-        handle = os.open(f"{self._url.database}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        place = f"{self._url.database}.lock"
+        handle = _locked(place)
+        if handle is None:
+            yield False
+            return
         try:
-            yield lock(handle, wait=False)
+            yield True
         finally:
+            with suppress(OSError):  # Windows keeps what is open
+                os.unlink(place)
             os.close(handle)
 
     def close(self) -> None:
@@ -276,6 +282,19 @@ def shown(url: sa.URL) -> str:
     query = {name: value if name in _NO_SECRETS else "***" for name, value in url.query.items()}
     text = url.set(query=query).render_as_string(hide_password=True)
     return text.replace(quote("***"), "***")
+
+
+def _locked(place: str) -> int | None:
+    """Return the handle of the lock file, made and locked; None if another process has it."""
+    while True:
+        handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+        if not lock(handle, wait=False):
+            os.close(handle)
+            return None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), os.stat(place)):
+                return handle
+        os.close(handle)  # its holder took it away after we had opened it
 
 
 def _url(text: str, *, what: str, in_memory: str) -> sa.URL:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand._lock import lock
 from evenhand.fairness import fairness_report
 from evenhand.frontier import Grid, Run, RunStore, sweep
 from evenhand.frontier import sweep as sweep_function
@@ -209,6 +210,29 @@ def test_a_second_sweep_of_a_store_trains_nothing_while_the_first_is_at_work(
             sweep(Grid.from_toml(town), second)
         with first.alone():  # whatever ended the other
             pass
+    assert not (tmp_path / "runs.db.lock").exists()
+
+
+def test_a_lock_file_that_its_holder_takes_away_as_we_open_it_locks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that was left by a killed process, nor one that is gone when it is ours."""
+    place = tmp_path / "runs.db.lock"
+    place.touch()
+    taken: list[int] = []
+
+    def lock_late(handle: int, *, wait: bool) -> bool:
+        if not taken:
+            place.unlink()
+        taken.append(handle)
+        return lock(handle, wait=wait)
+
+    with RunStore(tmp_path / "runs.db") as first, RunStore(tmp_path / "runs.db") as second:
+        monkeypatch.setattr("evenhand._database.lock", lock_late)
+        with first.alone():
+            assert len(taken) == 2
+            with pytest.raises(BlockingIOError), second.alone():
+                pass
 
 
 STOPPED = """
