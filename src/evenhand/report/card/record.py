@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -87,7 +88,7 @@ class ImpactTable:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Record:
+class Record(ABC):
     """The record of one model or generator, from which every answer of a card follows.
 
     Parameters
@@ -128,64 +129,64 @@ class Record:
         return claimed
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What it is called where nobody named it."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def description(self) -> str:
         """What it is, in a sentence."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def domain(self) -> str:
         """Which data sets are protected."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def columns(self) -> str:
         """Categories of the data that it learned from."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def utility(self) -> str | None:
         """How useful it is, as far as that is known."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def bias(self) -> str:
         """How groups are treated."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def measured(self) -> str | None:
         """What was measured of groups."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def measures(self) -> str:
         """What was done about bias."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def reads_groups(self) -> str:
         """Whether its use needs the sensitive attribute."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def use(self) -> str:
         """How it is used."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def derived(self) -> str:
         """What is computed from the released values."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def limits(self) -> str:
         """What nobody should expect of it."""
-        raise NotImplementedError
 
     @cached_property
     def parts(self) -> tuple[Mapping[str, Any], ...]:
