@@ -20,7 +20,7 @@ from evenhand import _checks, _values
 from evenhand._folder import write_folder
 from evenhand._frames import as_pandas
 from evenhand.estimators.group_shares import pure_claim, release_table
-from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.metrics import LEVEL
 from evenhand.fairness.noisy_counts import NoisyCounts
@@ -186,27 +186,10 @@ def assess(
     (1.0, 0.0)
     """
     _checks.positive("epsilon", epsilon)
-    frame = as_pandas(groups)
-    if not isinstance(frame, Mapping) and not hasattr(frame, "columns"):
-        raise TypeError(
-            f"groups must name its columns, as {{'sex': values}} or a DataFrame does, got "
-            f"{type(groups).__name__}."
-        )
-    if not list(frame):
-        raise ValueError("groups must name one sensitive column at least.")
     if truth is not None and classes is None:
         _require_common_class(decided, truth)
     names = _names("classes", classes, decided if truth is None else [*decided, *truth])
-    columns = {
-        name: encode_groups(list(column), names=_given(values, name))
-        for name, column in frame.items()
-    }
-    for name, column in columns.items():
-        if len(column.names) < 2:
-            raise ValueError(
-                f"{name} has one group only, {_values.quoted(column.names[0])}: there is nothing "
-                f"to compare."
-            )
+    columns = _columns(groups, values)
     k = len(names)
     z = np.zeros(len(decided), dtype=np.int64)
     for column in columns.values():
@@ -257,6 +240,29 @@ def assess(
         ledger_=ledger,
         scale=table.scale,
     )
+
+
+def _columns(groups: Any, values: Mapping[str, Sequence[Any]] | None) -> dict[str, GroupCodes]:
+    """Return the groups of each sensitive column, of which each has two at least."""
+    frame = as_pandas(groups)
+    if not isinstance(frame, Mapping) and not hasattr(frame, "columns"):
+        raise TypeError(
+            f"groups must name its columns, as {{'sex': values}} or a DataFrame does, got "
+            f"{type(groups).__name__}."
+        )
+    if not list(frame):
+        raise ValueError("groups must name one sensitive column at least.")
+    columns = {
+        name: encode_groups(list(column), names=_given(values, name))
+        for name, column in frame.items()
+    }
+    for name, column in columns.items():
+        if len(column.names) < 2:
+            raise ValueError(
+                f"{name} has one group only, {_values.quoted(column.names[0])}: there is nothing "
+                f"to compare."
+            )
+    return columns
 
 
 def _by_column(
