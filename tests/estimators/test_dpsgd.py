@@ -184,6 +184,8 @@ def test_a_gap_that_noise_may_excuse_is_open_to_the_model_its_file_and_its_json(
 
     with pytest.warns(AimMissed):
         gap = of(0.001).public_gap_  # next to no noise, and next to no pull
+    with pytest.warns(AimMissed, match="it ended at"):  # half above it is no noise
+        assert of(gap / 1.5).within_margin_ is False
     model = of(gap / 1.05)  # above it by less than a tenth
     assert model.public_gap_ > model.fairness.margin
     assert (model.within_margin_, model.fitted_.to_dict()["within_margin"]) == (None, None)
