@@ -6,8 +6,16 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evenhand.generators.aggregators import ClippedSums, FeatureSums, TableCounts, TableDistances
+from evenhand.generators.aggregators import (
+    ClippedSums,
+    FeatureSums,
+    ProductSums,
+    TableCounts,
+    TableDistances,
+)
 from evenhand.generators.budget_plan import noisy_sum
 from evenhand.generators.teacher_sums import (
     BinaryVotes,
@@ -133,6 +141,44 @@ def test_clipped_sums_move_as_far_as_declared_and_no_further(relation: str) -> N
     assert worst == pytest.approx(declared, rel=1e-5)
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_sums_of_products_move_as_far_as_declared_and_no_further(relation: str) -> None:
+    lefts = [(0.5, 0.0), (-0.5, 0.0), (30.0, -40.0), (1e-7, 0.0)]
+    values = list(itertools.product(lefts, [(2.0, 0.0), (700.0, -1e5), (1e-9, 0.3)]))
+    sums_of = ProductSums(n_left=2, n_right=2)
+
+    def sums(rows: list[tuple[tuple[float, float], tuple[float, float]]]) -> np.ndarray:
+        left, right = (np.array([row[k] for row in rows]).reshape(-1, 2) for k in (0, 1))
+        return sums_of.total(left, right)
+
+    worst = max(
+        float(np.linalg.norm(sums(list(rows)) - sums(other)))
+        for rows in itertools.product(values, repeat=2)
+        for other in neighbors(list(rows), values, relation)
+    )
+    declared = sums_of.l2_sensitivity(relation)
+    assert worst <= declared
+    assert worst == pytest.approx(declared, rel=1e-3)  # as near as the grid
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e4))
+def test_sums_of_products_are_those_of_whole_numbers_however_rows_are_split(
+    seed: int, scale: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    left, right = rng.normal(0, 1, (40, 3)), rng.normal(0, scale, (40, 5))
+    sums = ProductSums(n_left=3, n_right=5)
+    each = np.array([sums.total(left[i : i + 1], right[i : i + 1]) for i in range(40)])
+    assert (np.linalg.norm(each.astype(float), axis=1) <= sums.l2_sensitivity(RELATIONS[0])).all()
+    assert np.array_equal(sums.total(left, right), each.sum(axis=0))
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    exact = (left / np.maximum(lengths, 1.0)[:, None]).T @ right
+    found = sums.total(left, right).reshape(3, 5) * sums.unit
+    # Of each factor less than a step of its grid is cut.
+    off = 40 * (2.0**-14 * np.abs(left).max() + 2.0**-20 * np.abs(right).max())
+    assert np.abs(found - exact).max() <= off
+
+
 def test_a_teachers_block_is_clipped_as_a_whole_and_moves_by_twice_the_norm() -> None:
     rng = np.random.default_rng(1)
     gradient = GradientSum(clip_norm=0.5)
@@ -243,6 +289,7 @@ def test_units_with_several_records_multiply_the_sensitivity() -> None:
             (TableCounts(shapes=((2, 2),)), TableCounts(shapes=((2, 2),), per_unit=3)),
             (TableDistances(n_tables=4), TableDistances(n_tables=4, per_unit=3)),
             (ClippedSums(clip_norm=0.5), ClippedSums(clip_norm=0.5, per_unit=3)),
+            (ProductSums(n_left=1, n_right=2), ProductSums(n_left=1, n_right=2, per_unit=3)),
             (
                 FeatureSums(n_features=2, n_conditions=2),
                 FeatureSums(n_features=2, n_conditions=2, per_unit=3),
@@ -260,6 +307,7 @@ WORST = {
         FeatureSums(n_features=1, n_conditions=1),
         [np.array([2**20, 2**20]), np.array([0, 0])],
     ),
+    "products": (ProductSums(n_left=1, n_right=1), [np.array([2**34]), np.array([0])]),
     "clipped": (ClippedSums(clip_norm=2.0**-10), [np.array([2**10]), np.array([0])]),
     "gradients": (GradientSum(clip_norm=1.0), [np.array([2**20]), np.array([-(2**20)])]),
     "signs": (

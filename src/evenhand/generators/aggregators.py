@@ -229,6 +229,47 @@ class OuterSums(OfRecords):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProductSums(OfRecords):
+    """Sum of the outer products of two vectors of each record: gradients of linear scores.
+
+    Parameters
+    ----------
+    n_left, n_right : int
+        Lengths of the vectors.
+
+    Privacy
+    -------
+    A record adds a matrix of Frobenius norm ``|left| |right| <= 1``, for which the left vector is
+    shortened; replacing it subtracts one and adds another. Both vectors are rounded towards zero
+    before they are multiplied; products and sums are whole numbers: nothing is rounded after it.
+    """
+
+    n_left: int
+    n_right: int
+    unit = UNIT * GRID
+
+    def l2_sensitivity(self, neighbors: str) -> float:
+        """``r``, or ``2 r`` for "replace one", in units."""
+        return self.per_unit * _cells_moved(neighbors) / self.unit
+
+    def on_grid(self, right: FloatArray) -> FloatArray:
+        """Return right vectors (n, n_right) rounded as ``total`` reads them."""
+        return np.trunc(right / GRID) * GRID
+
+    def total(self, left: FloatArray, right: FloatArray) -> IntArray:
+        """Add up, in rows of the left vectors (n, n_left) times the right ones (n, n_right)."""
+        right = self.on_grid(right)
+        lengths = np.sqrt(np.einsum("ij,ij->i", right, right))
+        whole = within_norm(left, 1.0 / np.maximum(lengths, 1e-300), UNIT)
+        total = np.zeros((self.n_left, self.n_right), dtype=np.int64)
+        step = round(2.0**53 * self.unit)
+        for first in range(0, len(whole), step):
+            rows = slice(first, first + step)
+            total += (whole[rows].T @ (right[rows] / GRID)).astype(np.int64)
+        return total.reshape(-1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClippedSums(OfRecords):
     """Sum of one vector per record, each clipped: what a step of DP-SGD adds up.
 
@@ -259,8 +300,8 @@ class ClippedSums(OfRecords):
         return total.astype(np.int64)
 
 
-def within_norm(rows: FloatArray, norm: float, unit: float) -> FloatArray:
-    """Shorten rows to ``norm`` and round towards zero: in whole units none is longer.
+def within_norm(rows: FloatArray, norm: float | FloatArray, unit: float) -> FloatArray:
+    """Shorten rows to ``norm``, or each to its own, and round towards zero: none is longer then.
 
     Whole numbers, still as doubles; ``unit`` is a power of two, so that dividing by it is exact.
     """

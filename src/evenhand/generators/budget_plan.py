@@ -115,12 +115,24 @@ class BudgetPlan:
         counter = TableCounts(shapes=((1, n),), per_unit=per_unit)
         return self.release(counter, counter.total([(0 * codes, codes)]), purpose)
 
-    def door(self, aggregator: Aggregator, purpose: str, *, n_steps: int) -> Door:
-        """Return what releases one total after the other, each charged when it comes."""
+    def door(
+        self, aggregator: Aggregator, purpose: str, *, n_steps: int, length: int | None = None
+    ) -> Door:
+        """Return what releases one total after the other, each charged when it comes.
+
+        Given the ``length`` of a total all are charged now, together, and have their noise.
+        """
         mechanism = self.mechanism(aggregator, purpose, n_steps=n_steps)
+        said, left = self.prefix + purpose, []
+        if length is not None:
+            with self.ledger.reserve({mechanism: n_steps}, purpose=said) as grant:
+                left = list(grant.draw(mechanism, length)[::-1])
 
         def release(total: IntArray) -> FloatArray:
-            noisy = self.ledger.release(mechanism, total[None, :], purpose=self.prefix + purpose)
+            if length is None:
+                noisy = self.ledger.release(mechanism, total[None, :], purpose=said)
+            else:
+                noisy = mechanism.decide(total[None, :], left.pop()[None, :])
             values: FloatArray = noisy[0] * aggregator.unit
             return values
 

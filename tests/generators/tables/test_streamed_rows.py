@@ -18,6 +18,7 @@ from evenhand.datasets import Schema, read_table
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.registry import generators
+from evenhand.generators.tables import marginal
 from evenhand.generators.tables.nonprivate import ReweightedSynthesizer
 from evenhand.generators.tables.released_schema import DELTA_SHARE
 from evenhand.privacy import Budget, Ledger, SeededNoise
@@ -107,6 +108,18 @@ def test_a_stream_releases_what_memory_releases(
     assert not same(fit(frame, noise=2), memory)
     with parallel_config(backend="threading", n_jobs=2):
         assert same(made(ParquetRows(tmp_path, tasks=5)), memory)
+
+
+def test_of_many_rows_a_stream_draws_the_coins_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which records tell of the odds of labels is a hash of their position in all files."""
+    monkeypatch.setattr(marginal, "MOST_RECORDS", 900)
+    frame = people().drop(columns="race")
+    write(frame, tmp_path)
+    memory, stream = (fit(rows, sensitive="sex") for rows in (frame, ParquetRows(tmp_path)))
+    assert memory.tilt_ is not None
+    assert same(stream, memory)
 
 
 def test_a_csv_written_as_parquet_streams_to_the_same(tmp_path: Path) -> None:

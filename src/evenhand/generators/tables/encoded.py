@@ -6,13 +6,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from operator import itemgetter
+from typing import Any, Protocol
 
 import numpy as np
 
+from evenhand._units import Digests
 from evenhand.datasets.columns import TypedTable
 from evenhand.generators.tables.codec import TableCodec
-from evenhand.typing import Array, IntArray
+from evenhand.typing import Array, BoolArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,6 +41,12 @@ class CountedRows(Protocol):
 
     def merged(self, ranges: Mapping[int, IntArray]) -> CountedRows:
         """Return the same rows, with states of some features merged into ranges."""
+
+    def one_in(self, n: int, key: bytes) -> EncodedTable:
+        """Return the rows themselves, in memory: each one with a chance of 1 in ``n``. Private.
+
+        By a keyed hash of its position: under a key that nobody knows a coin of its own for each.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,6 +122,14 @@ class EncodedTable:
             codes[:, i] = of[codes[:, i]]
         return replace(self, codes=codes, sizes=_merged_sizes(self.sizes, ranges))
 
+    def one_in(self, n: int, key: bytes) -> EncodedTable:
+        """See ``CountedRows``."""
+        if n == 1:
+            return self
+        rows = _chosen(np.arange(len(self.codes)), n, key)
+        units = None if self.units is None else self.units[rows]
+        return replace(self, codes=self.codes[rows], condition=self.condition[rows], units=units)
+
     def _count(self, clique: Clique) -> IntArray:
         shape = _shape(clique, self.sizes)
         at = clique.parts[self.condition]
@@ -139,7 +155,7 @@ class EncodedStream:
         Of features whose states are merged, see ``CountedRows.merged``.
     """
 
-    total: Callable[[Callable[[TypedTable], IntArray]], IntArray] = field(repr=False)
+    total: Callable[[Callable[[TypedTable], Any]], Any] = field(repr=False)
     codec: TableCodec
     released: Sequence[str]
     per_unit: int = 1
@@ -157,7 +173,7 @@ class EncodedStream:
     def counts(self, cliques: Sequence[Clique]) -> list[IntArray]:
         """See ``CountedRows``."""
         count = partial(_counts_of, self.codec, self.released, self.ranges, cliques)
-        counted = self.total(count)
+        counted: IntArray = self.total(count)
         shapes = [_shape(clique, self.sizes) for clique in cliques]
         parts = np.split(counted, np.cumsum([math.prod(shape) for shape in shapes])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
@@ -165,6 +181,51 @@ class EncodedStream:
     def merged(self, ranges: Mapping[int, IntArray]) -> EncodedStream:
         """See ``CountedRows``."""
         return replace(self, ranges=ranges)
+
+    def one_in(self, n: int, key: bytes) -> EncodedTable:
+        """See ``CountedRows``."""
+        some: _Batches = self.total(
+            partial(_some_of, self.codec, self.released, self.ranges, n, key)
+        )
+        first, *more = [table for _, table in sorted(some.tables, key=itemgetter(0))]
+        return replace(
+            first,
+            codes=np.asfortranarray(np.concatenate([t.codes for t in (first, *more)])),
+            condition=np.concatenate([t.condition for t in (first, *more)]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Batches:
+    """Rows of batches, each with the number of its first one."""
+
+    tables: list[tuple[int, EncodedTable]]
+
+    def __add__(self, other: _Batches) -> _Batches:
+        return _Batches([*self.tables, *other.tables])
+
+
+def _some_of(
+    codec: TableCodec,
+    released: Sequence[str],
+    ranges: Mapping[int, IntArray],
+    n: int,
+    key: bytes,
+    table: TypedTable,
+) -> _Batches:
+    numbers = table.frame.index.to_numpy()
+    if n > 1:
+        rows = _chosen(numbers, n, key)
+        table = TypedTable(table.frame[rows], table.where)
+    return _Batches([(int(numbers[0]), EncodedTable.of(table, codec, released).merged(ranges))])
+
+
+def _chosen(positions: IntArray, n: int, key: bytes) -> BoolArray:
+    """Whether the hash of each position is one in ``n``."""
+    chosen: BoolArray = (
+        Digests.of(map(str, positions.tolist()), key, b"evenhand.records").modulo(n) == 0
+    )
+    return chosen
 
 
 def _counts_of(

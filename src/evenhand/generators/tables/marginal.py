@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from evenhand import _checks
-from evenhand.generators.aggregators import TableCounts, TableDistances
+from evenhand.generators.aggregators import ProductSums, TableCounts, TableDistances
 from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts, under
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.encoded import Clique, CountedRows
+from evenhand.generators.tables.label_tilt import (
+    LEAST_SIGNAL,
+    MOST_READINGS,
+    MOST_RECORDS,
+    TILT,
+    LabelTilt,
+    Readings,
+)
 from evenhand.generators.tables.merged_states import LEAST_RANGES, MOST_STATES, MergedStates
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import (
@@ -30,6 +39,9 @@ from evenhand.typing import Array, FloatArray, IntArray
 OWN: Final = "counts of each column by label and group"
 CHOICE: Final = "which pairs of columns depend on each other"
 PAIRS: Final = "counts of the chosen pairs of columns"
+
+TILT_SHARE: Final = 0.2
+"""Of the budget's ``mu**2``; set on ACS-Income, Bank and Credit."""
 
 NARROW, WIDE = 2, 3
 """Columns from which one may hang: where the noise leaves pairs alone, and where it leaves more."""
@@ -96,6 +108,8 @@ class MarginalSynthesizer(TableSynthesizer):
        or group.
     4. The distribution of largest entropy that explains the tables, each within its noise, is
        fitted; it is a junction tree under each label and group, so rows are drawn exactly.
+    5. The odds of the labels of a whole row, to which many columns add a little, are tilted by
+       noisy gradients of the records (``LabelTilt``): of the rows of the tree some are kept.
 
     The counts by label and group make every balance a matter of how often a condition is asked
     for: it is set after the noise, costs nothing and is exact.
@@ -108,6 +122,9 @@ class MarginalSynthesizer(TableSynthesizer):
         Columns from which one column may hang. With 1 the pairs are a forest; with more, loops of
         columns that depend on each other are kept, and fits take longer. At least 1. Default: 3
         where three columns of the usual number of states stand in one table by step 3, else 2.
+    tilt : bool, optional
+        Step 5, for a fifth of the budget. Default: with ``pairs``, where the records are enough for
+        the numbers of a gradient, by the noisy count; else steps 2 and 3 have that fifth.
     **others
         ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
 
@@ -116,7 +133,8 @@ class MarginalSynthesizer(TableSynthesizer):
     Neighbors : add or remove one record, or one unit with all of its records that are read; or
         replace one record.
     Sensitivity : ``sqrt(m)`` for m tables of counts; ``sqrt(m (m - 1))`` for the two distances
-        of all pairs. Replacing costs ``sqrt(2)`` and 2 times that.
+        of all pairs; of gradients what they are clipped to. Replacing costs ``sqrt(2)``, 2 and 2
+        times that.
     Cost : every release is Gaussian and their ``mu**2`` sum to the budget's.
 
     References
@@ -151,19 +169,58 @@ class MarginalSynthesizer(TableSynthesizer):
     words: ClassVar[str] = "noisy tables of counts on a junction tree of columns"
     reads_streams: ClassVar[bool] = True
 
+    tilt_: LabelTilt | None = field(init=False)
+
     pairs: bool = True
     width: int | None = None
+    tilt: bool | None = None
 
     def _foresee(self, known: Any) -> None:
         if self.width is not None:
             _checks.at_least("width", self.width, 1)
 
     def _shares(self) -> Mapping[str, float]:
-        return {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}
+        shares = {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}
+        if not (self.pairs if self.tilt is None else self.tilt):
+            return shares
+        return {**{n: (1.0 - TILT_SHARE) * s for n, s in shares.items()}, TILT: TILT_SHARE}
 
     def _learn(
         self, data: CountedRows, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
     ) -> None:
+        self.tilt_ = None
+        most = MOST_STATES if self.pairs else max(data.sizes)
+        sizes = [min(size, most) for size in data.sizes]
+        if TILT in plan.shares and self._readings(sizes).n > MOST_READINGS:
+            plan = plan.joined(OWN, {TILT})
+        data, plan = self._learn_tree(data, plan, progress)
+        if TILT not in plan.shares:
+            return
+        weights = self._known_counts()
+        # Known to nobody, which records are read is a coin for each; see ``CountedRows.one_in``.
+        key = secrets.token_bytes(32) if plan.ledger.noise.protects else rng.bytes(32)
+        one_in = max(1, math.ceil(weights.sum() / MOST_RECORDS))
+        self.tilt_ = LabelTilt.learn(
+            data.one_in(one_in, key),
+            self.distribution_,
+            weights / one_in,
+            self._readings(data.sizes),
+            plan,
+            rng,
+            progress,
+        )
+
+    def _readings(self, sizes: Sequence[int]) -> Readings:
+        """Return what the odds of labels read of columns of so many states, or ranges of these."""
+        columns = [self.codec_[name] for name in self.codec_.features]
+        ordered = [0 if column.bins is None else column.n_values for column in columns]
+        n_labels, n_groups = self.conditions_.sizes[0], self.conditions_.n_groups
+        return Readings.of(n_labels, n_groups, sizes, np.minimum(ordered, sizes).tolist())
+
+    def _learn_tree(
+        self, data: CountedRows, plan: BudgetPlan, progress: Progress
+    ) -> tuple[CountedRows, BudgetPlan]:
+        """Learn tree and tables; return the rows by the states of these, and what is left."""
         n_conditions, n_columns = self.conditions_.n, len(data.sizes)
         counter = TableCounts(
             shapes=tuple((n_conditions, size) for size in data.sizes), per_unit=data.per_unit
@@ -173,7 +230,7 @@ class MarginalSynthesizer(TableSynthesizer):
         alike = [Clique(columns=(i,), parts=by_condition) for i in range(n_columns)]
         counted = data.counts(alike)
         if n_columns == 1:  # there is no pair to choose
-            plan = plan.joined(OWN, {CHOICE, PAIRS} & plan.shares.keys())
+            plan = plan.joined(OWN, {CHOICE, PAIRS, TILT} & plan.shares.keys())
         own = plan.release(counter, _joint(counted), OWN)
         tables = counter.apart(own.values)
         self.counts_, self.counts_sigma_ = joint_totals(tables, own.sigma)
@@ -195,7 +252,9 @@ class MarginalSynthesizer(TableSynthesizer):
         self.distribution_ = fit_tree(alone, each, sigmas, weights)
         self.merged_ = MergedStates(ranges={}, within={})
         if not self.pairs or n_columns < 2:
-            return
+            return data, plan
+        if TILT in plan.shares and not (self.tilt or self._tells(data, plan)):
+            plan = plan.joined(PAIRS, {TILT})
         known = _PublicNumbers(
             n_columns=n_columns, per_unit=data.per_unit, plan=plan, n_records=float(weights.sum())
         )
@@ -218,6 +277,18 @@ class MarginalSynthesizer(TableSynthesizer):
         sigmas += [sigma] * len(pairs)
         self.distribution_ = fit_tree(tree, [*columns, *fresh[: len(pairs)]], sigmas, weights)
         progress("counts", 4, 4)
+        return data, plan
+
+    def _tells(self, data: CountedRows, plan: BudgetPlan) -> bool:
+        """Whether there are enough records for the gradients of the odds of labels."""
+        readings = self._readings(np.minimum(data.sizes, MOST_STATES).tolist())
+        aggregator = ProductSums(
+            n_left=readings.n_labels - 1, n_right=readings.n, per_unit=data.per_unit
+        )
+        moved = aggregator.l2_sensitivity(plan.ledger.neighbors) * aggregator.unit
+        mu = math.sqrt(plan.ledger.budget.mu_squared * plan.shares[TILT]) / moved
+        n = min(float(self._known_counts().sum()), MOST_RECORDS)
+        return n * mu >= LEAST_SIGNAL * aggregator.n_left * aggregator.n_right
 
     def _width(self, sizes: Sequence[int], known: _PublicNumbers) -> int:
         """Return from how many columns one hangs."""
@@ -305,12 +376,26 @@ class MarginalSynthesizer(TableSynthesizer):
         return [Clique(columns=table.columns, parts=table.parts) for table in again]
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
-        return self.merged_.drawn(self.distribution_.sample(conditions, rng), conditions, rng)
+        tree, tilt = self.distribution_, self.tilt_
+        if tilt is None:
+            states = tree.sample(conditions, rng)
+        else:
+            states = tilt.drawn(tree, tree, tilt.mean, conditions, rng)
+        return self.merged_.drawn(states, conditions, rng)
 
     def _given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[Draw, FloatArray]:
+        tree, tilt = self.distribution_, self.tilt_
         merged, by_range = self.merged_.given(likelihoods)
-        held, chances = self.distribution_.given(by_range)
-        return lambda c, rng: merged.drawn(held.sample(c, rng), c, rng), chances
+        held, chances = tree.given(by_range)
+        if tilt is None:
+            return lambda c, rng: merged.drawn(held.sample(c, rng), c, rng), chances
+        mean, chances = tilt.given(tree, held, chances)
+
+        def draw(conditions: IntArray, rng: np.random.Generator) -> IntArray:
+            states = tilt.drawn(tree, held, mean, conditions, rng)
+            return merged.drawn(states, conditions, rng)
+
+        return draw, chances
 
     def chances(self) -> list[FloatArray]:
         """Return the chance of each state of each feature, shapes (n_conditions, states)."""
@@ -368,6 +453,8 @@ class MarginalSynthesizer(TableSynthesizer):
             out[f"values_{at}"] = table.values
         for i, ranges in self.merged_.ranges.items():
             out[f"ranges_{i}"], out[f"within_{i}"] = ranges, self.merged_.within[i]
+        if self.tilt_ is not None:
+            out |= {f"tilt_{name}": array for name, array in self.tilt_.arrays().items()}
         return out
 
     def _restore(self, arrays: Mapping[str, Array]) -> None:
@@ -393,6 +480,8 @@ class MarginalSynthesizer(TableSynthesizer):
                 for at in range(n)
             ),
         )
+        tilt = under(arrays, "tilt_")
+        self.tilt_ = LabelTilt.restored(tilt) if tilt else None
 
 
 def _joint(counts: Sequence[IntArray]) -> IntArray:

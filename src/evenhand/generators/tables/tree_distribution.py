@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Final
 
@@ -167,7 +168,7 @@ class TreeDistribution:
         in random order), so that tables of the rows vary less than those of rows drawn one by one.
         Rows of two ``strata`` (n,) are drawn independently of each other.
         """
-        up = _Upward.of(self.tree, self.tables)
+        up = self._upward
         drawn = np.zeros((len(conditions), len(self.tree.order)), dtype=np.int64)
         for start in range(0, len(conditions), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -211,7 +212,22 @@ class TreeDistribution:
         weights : ndarray, shape (n_conditions,)
             Records of each condition.
         """
-        return _expected(self.tree, self.tables, _Upward.of(self.tree, self.tables), weights)
+        return _expected(self.tree, self.tables, self._upward, weights)
+
+    def log_density(self, codes: IntArray, conditions: IntArray) -> FloatArray:
+        """Return the logarithm of the chance of each row of states under its condition, (n,)."""
+        found = np.zeros(len(codes))
+        for i, log in enumerate(self._log_given):
+            found += log[(conditions, *(codes[:, j] for j in (*self.tree.parents[i], i)))]
+        return found
+
+    @cached_property
+    def _upward(self) -> _Upward:
+        return _Upward.of(self.tree, self.tables)
+
+    @cached_property
+    def _log_given(self) -> list[FloatArray]:
+        return [np.log(np.maximum(given, 1e-300)) for given in self._upward.given]
 
 
 def fit_tree(

@@ -454,7 +454,14 @@ def _learner(given: Any) -> TableSynthesizer:
             f"noise and random_state are those of both tables: give them to TwoTableSynthesizer, "
             f"and leave them out of {type(given).__name__}."
         )
-    return given
+    if not isinstance(given, MarginalSynthesizer):
+        return given
+    if given.tilt:
+        raise ValueError(
+            "tilt=True tilts the labels of single rows, and here numbers of visits and what visits "
+            "of one person share are drawn from the tree itself: leave tilt out."
+        )
+    return replace(given, tilt=False)
 
 
 def _refuse_undeclared(schema: Schema | None, carry: Sequence[str]) -> None:

@@ -1,0 +1,393 @@
+"""What a tree of columns misses of the label: its odds, tilted by noisy gradients of the records.
+
+A tree of columns under every label and group keeps the tables that were counted, and takes what
+they do not show for independent. For one column that is slight; for the odds of the label given a
+whole row, in which all columns speak together, it adds up. So on top of the tree stands a
+logistic regression, exponential tilting (Efron 1981; Barron and Sheu 1991, log-linear families):
+
+    q(y | x, z)  ~  p(y | x, z) exp(s_y(x, z)),
+
+with p from the tree, by Bayes' rule, for label y, group z and states x. The scores s are sums of a
+number per label of each column's state (of an ordered column a cubic in its rank), of the group,
+and of a matrix times the centred log-odds of p, which makes the tree less sure of itself. They
+maximise the likelihood of the records' labels, given all the rest.
+
+The gradient of one record is an outer product, (y - q) times what its scores read. Rows drawn from
+the tree are free: they tell how these readings spread, so that a step along the noisy gradient is
+about Newton's, and how long gradients are, where they are clipped. Where noise is large steps are
+short. After a fixed number of steps, of which the second half is averaged, the mean is shrunk by
+what its noise explains (James and Stein 1961): where that is all, the tree stays as it is.
+
+Rows of a label and group are those of the tree, of which each is kept with a probability in
+proportion to its weight q / p, cut at ``most``; so any balance of labels and groups stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.polynomial import legendre
+from scipy.linalg import helmert, solve_triangular
+from scipy.special import logsumexp
+
+from evenhand.generators.aggregators import ProductSums
+from evenhand.generators.budget_plan import BudgetPlan, under
+from evenhand.generators.payload import Progress
+from evenhand.generators.tables.encoded import EncodedTable
+from evenhand.generators.tables.tree_distribution import BLOCK, TreeDistribution
+from evenhand.typing import Array, FloatArray, IntArray
+
+TILT: Final = "noisy gradients of the odds of labels"
+
+STEPS: Final = 50
+MOST_RECORDS: Final = 200_000
+"""Of more, so many are read: by then others tell more of the noise than of the label."""
+
+MOST_READINGS: Final = 1_000
+LEAST_SIGNAL: Final = 5.0
+"""Records times ``mu`` for each number of a gradient; set on ACS-Income, Bank and German."""
+
+_DEGREE: Final = 3
+_CLIPPED: Final = 0.1  # part of the gradients that are longer than the norm to which they are cut
+_EVEN: Final = 0.3  # part of the largest curvature in that by which steps are scaled
+_WALK: Final = 0.2  # squared length of what the noise of one step adds to slopes
+_LARGEST: Final = 8.0  # of a centred log-odds that the scores read
+_RIDGE: Final = 1e-3
+_MOST: Final = 4.0  # of the weight of a row: draws for one that is kept, at most, on average
+_CUT: Final = 1e-3  # part of the rows of a label and group whose weight is cut
+_PER_CONDITION: Final = 4_000
+_TRIES: Final = 4
+_ROUNDS: Final = 100  # of tries for one row, of which each is kept with a chance of a tenth or so
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Readings:
+    """What scores read of a row, as rows of numbers.
+
+    Parameters
+    ----------
+    n_labels, n_groups : int
+    columns : tuple of ndarray, shape (states, readings)
+        Of each column: what is read of each state.
+    """
+
+    n_labels: int
+    n_groups: int
+    columns: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(
+        cls, n_labels: int, n_groups: int, sizes: Sequence[int], n_ordered: Sequence[int]
+    ) -> Self:
+        """Read curves of the ranks of each column's first ``n_ordered`` states, others singly."""
+        read = [_curves(*of) for of in zip(sizes, n_ordered, strict=True)]
+        return cls(n_labels=n_labels, n_groups=n_groups, columns=tuple(read))
+
+    @property
+    def n(self) -> int:
+        """Numbers that are read of a row."""
+        of_columns = sum(int(one.shape[1]) for one in self.columns)
+        return self.n_groups + self.n_labels - 1 + of_columns
+
+    @property
+    def contrasts(self) -> FloatArray:
+        """Directions in which scores of labels differ, shape (n_labels - 1, n_labels)."""
+        rows: FloatArray = helmert(self.n_labels)
+        return rows
+
+    def read(self, odds: FloatArray, codes: IntArray, groups: IntArray) -> FloatArray:
+        """Return them, shape (n, ``n``)."""
+        of_columns = [one[codes[:, i]] for i, one in enumerate(self.columns)]
+        group = np.eye(self.n_groups)[groups]
+        group[:, 0] = 1.0  # every row has it: the constant
+        return np.hstack([group, _centred(odds) @ self.contrasts.T, *of_columns])
+
+    def tilt(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray, tuple[FloatArray, ...]]:
+        """Return scores by group, by log-odds and by each column, of slopes (``n``, contrasts)."""
+        lengths = (self.n_groups, self.n_labels - 1, *(one.shape[1] for one in self.columns))
+        parts = np.split(slopes @ self.contrasts, np.cumsum(lengths)[:-1])
+        group = np.vstack([parts[0][:1], parts[0][:1] + parts[0][1:]])
+        by_column = tuple(one @ part for one, part in zip(self.columns, parts[2:], strict=True))
+        return group, self.contrasts.T @ parts[1], by_column
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Scale:
+    """By what readings are scaled, so that a step along a gradient is about Newton's; and its cut.
+
+    Parameters
+    ----------
+    root : ndarray, shape (readings, readings)
+        Of the mean curvature of a row: lower triangular.
+    clip : float
+        Norm to which a record's gradient in scaled readings is cut.
+    """
+
+    root: FloatArray
+    clip: float
+
+    @classmethod
+    def of(cls, read: FloatArray, p: FloatArray, labels: IntArray) -> Self:
+        """Take them from rows that are drawn: readings, chances of labels, and the labels."""
+        n_labels = p.shape[1]
+        # Of two labels the curvature is v uu', and of more it is no larger.
+        v = (1.0 - _EVEN) * (1.0 - (p**2).sum(axis=1)) + _EVEN * (1.0 - 1.0 / n_labels)
+        curvature = (read * v[:, None]).T @ read / len(read)
+        curvature += np.diag(_RIDGE * np.diag(curvature) + 1e-12)
+        scale = cls(root=np.linalg.cholesky(curvature), clip=1.0)
+        lengths = np.linalg.norm(np.eye(n_labels)[labels] - p, axis=1)
+        lengths *= np.linalg.norm(scale.scaled(read), axis=1)
+        return replace(scale, clip=max(float(np.quantile(lengths, 1.0 - _CLIPPED)), 1e-3))
+
+    def scaled(self, read: FloatArray) -> FloatArray:
+        """Return readings (n, readings), scaled."""
+        scaled: FloatArray = solve_triangular(self.root, read.T, lower=True).T
+        return scaled
+
+    def of_readings(self, slopes: FloatArray) -> FloatArray:
+        """Return slopes of readings as they are, of slopes of scaled ones."""
+        of: FloatArray = solve_triangular(self.root, slopes, lower=True, trans=1)
+        return of
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelTilt:
+    """How the odds of labels differ from those of a tree.
+
+    Parameters
+    ----------
+    shares : ndarray, shape (n_labels, n_groups)
+        Of the records, by which the tree's odds are.
+    groups, odds, columns : ndarray, shapes (n_groups, n_labels), (n_labels, n_labels), and, of
+        each column, (states, n_labels)
+        The scores of each label, to be added up: by group, by centred log-odds of labels, by state.
+    most, mean : ndarray, shape (n_conditions,)
+        Of the weight of a row of the tree, by label and group: the largest, and the mean.
+    """
+
+    shares: FloatArray
+    groups: FloatArray
+    odds: FloatArray
+    columns: tuple[FloatArray, ...]
+    most: FloatArray
+    mean: FloatArray
+
+    @classmethod
+    def learn(
+        cls,
+        records: EncodedTable,
+        tree: TreeDistribution,
+        weights: FloatArray,
+        readings: Readings,
+        plan: BudgetPlan,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> Self:
+        """Fit to the labels of private records.
+
+        Parameters
+        ----------
+        records : EncodedTable
+            With the states of the tree.
+        tree : TreeDistribution
+        weights : ndarray, shape (n_conditions,)
+            Expected number of these records with each label and group, as released.
+        readings : Readings
+        plan : BudgetPlan
+            Of which the share ``TILT`` is spent.
+        rng : Generator
+            Draws rows of the tree.
+        progress : callable
+
+        Privacy
+        -------
+        Cost : ``STEPS`` Gaussian releases of one sum of clipped gradients each, together the share
+            of the plan. A step is a function of what was released before.
+        """
+        shape = (readings.n_labels, readings.n_groups)
+        shares = weights.reshape(shape) / weights.sum()
+        nothing = cls(
+            shares=shares,
+            groups=np.zeros(shape[::-1]),
+            odds=np.zeros((shape[0], shape[0])),
+            columns=tuple(np.zeros((len(one), shape[0])) for one in readings.columns),
+            most=np.ones(len(weights)),
+            mean=np.ones(len(weights)),
+        )
+        drawn = rng.choice(len(weights), BLOCK, p=shares.reshape(-1))
+        states = tree.sample(drawn, rng)
+        odds = nothing._odds(tree, states, drawn % shape[1])
+        scale = _Scale.of(
+            readings.read(odds, states, drawn % shape[1]), np.exp(odds), drawn // shape[1]
+        )
+        y, z = records.condition // shape[1], records.condition % shape[1]
+        odds = nothing._odds(tree, records.codes, z)
+        read = scale.scaled(readings.read(odds, records.codes, z))
+        turn, clip = readings.contrasts, scale.clip
+        aggregator = ProductSums(n_left=len(turn), n_right=read.shape[1], per_unit=records.per_unit)
+        length = aggregator.n_left * aggregator.n_right
+        door = plan.door(aggregator, TILT, n_steps=STEPS, length=length)
+        own, read, n = np.eye(shape[0])[y], aggregator.on_grid(read), float(weights.sum())
+        slopes = np.zeros((read.shape[1], len(turn)))
+        mean, half = np.zeros_like(slopes), STEPS // 2
+        sigma = plan.mechanism(aggregator, TILT, n_steps=STEPS).sigma * aggregator.unit * clip / n
+        step = min(1.0, _WALK / (slopes.size * sigma**2))
+        for t in range(STEPS):
+            scores = odds + read @ slopes @ turn
+            apart = (own - np.exp(scores - logsumexp(scores, axis=1, keepdims=True))) @ turn.T
+            released = door(aggregator.total(apart / clip, read)).reshape(slopes.shape[::-1]).T
+            slopes = slopes + step * released * clip / n
+            mean += slopes * (t >= half) / (STEPS - half)
+            progress("labels", t + 1, STEPS)
+        noise = mean.size * sigma**2 * _noise_of_mean(step, half)
+        mean *= max(0.0, 1.0 - noise / max(float((mean**2).sum()), 1e-300))
+        group, of_odds, by_column = readings.tilt(scale.of_readings(mean))
+        found = cls(
+            shares=shares,
+            groups=group,
+            odds=of_odds,
+            columns=by_column,
+            most=np.full(len(weights), _MOST),
+            mean=np.ones(len(weights)),
+        )
+        return found._measured(tree, rng)
+
+    def drawn(
+        self,
+        tree: TreeDistribution,
+        held: TreeDistribution,
+        mean: FloatArray,
+        conditions: IntArray,
+        rng: np.random.Generator,
+    ) -> IntArray:
+        """Draw one row of states per condition.
+
+        A row of ``held`` is kept with a probability of ``min(1, w)``, for a weight w of mean 1, and
+        drawn again else until one of ``(w - 1)+`` is: together w. So most rows stay as evenly
+        spread as the tree draws them.
+
+        Parameters
+        ----------
+        tree, held : TreeDistribution
+            The tree, and what it is given an event, of which rows are drawn.
+        mean : ndarray, shape (n_conditions,)
+            Of the weights of these.
+        """
+        drawn = np.zeros((len(conditions), len(self.columns)), dtype=np.int64)
+        for start in range(0, len(conditions), BLOCK):
+            left = np.arange(start, min(start + BLOCK, len(conditions)))
+            drawn[left] = held.sample(conditions[left], rng)
+            weights = self.weights(tree, drawn[left], conditions[left]) / mean[conditions[left]]
+            left = left[rng.random(len(left)) >= weights]
+            for _ in range(_ROUNDS):
+                at, tries = np.tile(left, _TRIES), np.repeat(np.arange(_TRIES), len(left))
+                c = conditions[at]
+                states = held.sample(c, rng, tries)
+                more = self.weights(tree, states, c) / mean[c] - 1.0
+                most = np.maximum(self.most[c] / mean[c] - 1.0, 1e-9)
+                kept = np.flatnonzero(rng.random(len(at)) * most < more)
+                # The first that is kept: what was drawn before it does not bear on it.
+                rows, first = np.unique(at[kept], return_index=True)
+                drawn[rows] = states[kept[first]]
+                left = np.setdiff1d(left, rows, assume_unique=True)
+                if not len(left):
+                    break
+        return drawn
+
+    def weights(self, tree: TreeDistribution, codes: IntArray, conditions: IntArray) -> FloatArray:
+        """Return how often rows come for once that they come in the tree, shape (n,), cut."""
+        label, group = conditions // self.shares.shape[1], conditions % self.shares.shape[1]
+        odds = self._odds(tree, codes, group)
+        scores = self.groups[group] + _centred(odds) @ self.odds
+        for i, column in enumerate(self.columns):
+            scores += column[codes[:, i]]
+        own = scores[np.arange(len(label)), label] - logsumexp(odds + scores, axis=1)
+        weights: FloatArray = np.exp(np.minimum(own, np.log(self.most[conditions])))
+        return weights
+
+    def given(
+        self, tree: TreeDistribution, held: TreeDistribution, chances: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mean weight by label and group given an event, and the event's chance.
+
+        Estimated from ``_PER_CONDITION`` rows of each that the event may have.
+
+        Parameters
+        ----------
+        tree, held : TreeDistribution
+            The tree, and what it is given the event.
+        chances : ndarray, shape (n_conditions,)
+            Of the event in the tree.
+        """
+        mean, possible = np.ones(len(chances)), np.flatnonzero(chances > 0)
+        if len(possible):
+            c = np.repeat(possible, _PER_CONDITION)
+            states = held.sample(c, np.random.default_rng(0))  # the same event has the same chance
+            weights = self.weights(tree, states, c)
+            mean[possible] = weights.reshape(len(possible), -1).mean(axis=1)
+        return mean, np.minimum(chances * mean / self.mean, 1.0)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return it as arrays by name."""
+        own = {name: getattr(self, name) for name in _ARRAYS}
+        return {**own, **{f"column_{i}": column for i, column in enumerate(self.columns)}}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Array]) -> Self:
+        """Take back what ``arrays`` gave."""
+        columns = under(arrays, "column_")
+        own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+        return cls(columns=tuple(columns[str(i)] for i in range(len(columns))), **own)
+
+    def _odds(self, tree: TreeDistribution, codes: IntArray, groups: IntArray) -> FloatArray:
+        """Return the logarithms of p(y | x, z) in the tree, shape (n, n_labels)."""
+        n_labels, n_groups = self.shares.shape
+        joint = np.stack(
+            [tree.log_density(codes, y * n_groups + groups) for y in range(n_labels)], axis=1
+        )
+        joint += np.log(self.shares.T)[groups]
+        odds: FloatArray = joint - logsumexp(joint, axis=1, keepdims=True)
+        return odds
+
+    def _measured(self, tree: TreeDistribution, rng: np.random.Generator) -> Self:
+        """Return it with the largest and the mean weight of rows of the tree."""
+        n = len(self.most)
+        c = np.repeat(np.arange(n), _PER_CONDITION)
+        weights = self.weights(tree, tree.sample(c, rng), c).reshape(n, -1)
+        most = np.maximum(np.quantile(weights, 1.0 - _CUT, axis=1), 1.0)
+        mean = np.minimum(weights, most[:, None]).mean(axis=1)
+        return replace(self, most=most, mean=mean)
+
+
+_ARRAYS: Final = ("shares", "groups", "odds", "most", "mean")
+
+
+def _noise_of_mean(step: float, first: int) -> float:
+    """Return the variance that noise of variance 1 on every gradient gives the mean of slopes.
+
+    Of those from step ``first`` on, where the curvature is that by which steps are scaled.
+    """
+    t = np.arange(STEPS)
+    ages = t[first:, None] - t
+    each = np.where(ages >= 0, step * (1.0 - step) ** np.maximum(ages, 0), 0.0)
+    return float((each.mean(axis=0) ** 2).sum())
+
+
+def _curves(n_states: int, n_ordered: int) -> FloatArray:
+    """Return what is read of each state, shape (n_states, readings)."""
+    if n_ordered <= _DEGREE + 2:
+        return np.eye(n_states)[:, 1:]
+    others = n_states - n_ordered
+    out = np.zeros((n_states, _DEGREE + others))
+    ranks = np.linspace(-1.0, 1.0, n_ordered)
+    out[:n_ordered, :_DEGREE] = legendre.legvander(ranks, _DEGREE)[:, 1:]
+    out[n_ordered:, _DEGREE:] = np.eye(others)
+    return out
+
+
+def _centred(odds: FloatArray) -> FloatArray:
+    centred: FloatArray = odds - odds.mean(axis=1, keepdims=True)
+    return np.clip(centred, -_LARGEST, _LARGEST)
