@@ -150,16 +150,22 @@ def tilt_with(tilt: LabelTilt, **changed: Any) -> LabelTilt:
 
 def test_a_row_that_is_drawn_alone_has_the_same_law() -> None:
     # Of one row several tries are drawn at once: that the first that is kept counts must not favour
-    # any.
-    tree, tilt = some_tree(), some_tilt(most=3.0)
-    weighted = (densities(tree) * weights_by_hand(tilt, tree))[2]
-    mean = np.full(len(CONDITIONS), weighted.sum())
-    rng = np.random.default_rng(0)
-    one = np.array([2])
-    drawn = np.concatenate([tilt.drawn(tree, tree, mean, one, rng) for _ in range(3000)])
-    expected = np.zeros((len(CONDITIONS), len(STATES)))
-    expected[2] = weighted / weighted.sum()
-    assert differ(drawn, np.full(len(drawn), 2), expected) > FALSE_ALARM
+    # any. 100,000 groups with one row each, of a column whose three states are alike in the tree.
+    chance = np.array([0.1, 0.6, 0.8])  # of the first label in each state; in the tree .5
+    n = 100_000
+    own = Table(columns=(0,), parts=np.arange(2 * n), values=np.zeros((2 * n, 3)))
+    tree = TreeDistribution(tree=JunctionTree.alone(1), tables=(own,))
+    tilt = LabelTilt(
+        shares=np.full((2, n), 0.5 / n),
+        groups=np.zeros((n, 2)),
+        odds=np.zeros((2, 2)),
+        columns=(np.log(np.column_stack([chance, 1.0 - chance])),),
+        most=np.full(2 * n, 1.6),
+        mean=np.ones(2 * n),
+    )
+    drawn = tilt.drawn(tree, tree, tilt.mean, np.arange(n), np.random.default_rng(0))
+    found, expected = np.bincount(drawn[:, 0]), n * chance / chance.sum()
+    assert chi2.sf(((found - expected) ** 2 / expected).sum(), 2) > FALSE_ALARM
 
 
 # What is learnt
