@@ -146,6 +146,10 @@ def test_bad_votes_are_all_named_and_nothing_is_written(tmp_path: Path) -> None:
         ("owner keys --owner ''", "must be a name that a file may have"),
         ("owner vote public.csv --owner o0 --out w.json", "Name what votes, in one way"),
         ("owner vote public.csv --owner nobody --model m0 --out w.json", "There is no key at"),
+        (
+            "owner vote public.csv --owner o0 --model m0 --out v0.json",
+            "v0.json exists. Choose another name.",
+        ),
         ("owner vote public.csv --owner o0 --model none.skops --out w.json", "no model at"),
         ("owner vote public.csv --owner o0 --command true --out w.json", "--classes is missing"),
         (
@@ -301,6 +305,7 @@ def test_the_aggregator_holds_the_sum_of_votes_and_noise_and_makes_a_model_of_it
     assert said["owners"]["n_owners"] == 11
     claim = str(evenhand.load(out).guarantee_) + "".join(evenhand.load(out).guarantee_.warnings)
     assert "nobody holds votes without noise, if whoever added up the shares keeps them" in claim
+    assert "a person with several owners counts as all of them" in claim
     assert "moves a share by that much at most" not in (out / "report.html").read_text()
 
 
@@ -369,9 +374,31 @@ def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: P
     ):
         assert words in done.stderr, words
     assert not (tmp_path / "sums.json").exists()
-    few = run(f"sums add s0.json s1.json --round round.json --out {tmp_path / 'sums.json'}")
+    few = run(
+        f"sums add s0.json s1.json --round round.json --keys keys2 --out {tmp_path / 'sums.json'}"
+    )
     assert few.exit_code == 2
     assert "2 of 12 owners answered, and the noise protects from 11 on" in few.stderr
+
+
+def test_shares_that_somebody_made_up_do_not_stand_for_the_noise_of_owners(
+    summed: Path, tmp_path: Path
+) -> None:
+    """Ten shares of zeros beside one owner's would leave it a noise sqrt(11) times too small."""
+    told = RoundFile.read(Path("round.json"))
+    empty = np.zeros((300, 1), dtype=np.int64)
+    for i in range(1, 11):
+        forged = ShareFile.signed(f"o{i}", told, empty, PrivateKey.make())
+        forged.write(tmp_path / f"f{i}.json")
+    files = " ".join(str(tmp_path / f"f{i}.json") for i in range(1, 11))
+    asked = f"sums add s0.json {files} --round round.json --out {tmp_path / 'sums.json'}"
+    done = run(f"{asked} --keys keys2")
+    assert done.exit_code == 2
+    assert "it is signed by another key than that of 'o1'" in done.stderr
+    done = run(asked)
+    assert done.exit_code == 2
+    assert "--keys" in done.stderr
+    assert not (tmp_path / "sums.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -157,10 +157,11 @@ def test_a_plan_that_cannot_be_is_refused_when_it_is_read(change: dict, tmp_path
 def test_an_owner_that_lies_in_a_file_moves_a_sum_by_what_noise_could() -> None:
     _, _, files, plan, _ = scene()
     told, key = RoundFile(plan=plan), PrivateKey.make()
+    known = {"owner 0": key.public}
     honest = noisy_share(files[0], plan, plan.ledger())
     for lie in (honest - 13 * int(plan.most_noise), honest + 13 * int(plan.most_noise)):
-        assert "beyond all" in ShareFile.signed("owner 0", told, lie, key).wrong(told, None)
-    assert ShareFile.signed("owner 0", told, honest, key).wrong(told, None) == ""
+        assert "beyond all" in ShareFile.signed("owner 0", told, lie, key).wrong(told, known)
+    assert ShareFile.signed("owner 0", told, honest, key).wrong(told, known) == ""
 
 
 def test_colluding_and_absent_owners_cost_noise_and_not_privacy() -> None:

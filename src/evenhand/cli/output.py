@@ -197,8 +197,11 @@ def write_model_folder(
         os.replace(made, out)
 
 
-def require_place(out: Path, *, overwrite: bool) -> None:
-    """Refuse to write anywhere but to a new file, or, if asked, in the place of a regular one."""
+def require_place(out: Path, *, overwrite: bool | None = None) -> None:
+    """Refuse to write anywhere but to a new file, or, if asked, in the place of a regular one.
+
+    ``overwrite`` is None where the command has no such option.
+    """
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(
             f"The folder {out.absolute().parent} does not exist. Make it first."
@@ -210,12 +213,13 @@ def require_place(out: Path, *, overwrite: bool) -> None:
         kind = "a link" if out.is_symlink() else "a folder" if out.is_dir() else "a device"
         raise FileExistsError(f"{out} is {kind} and no regular file. Choose another name.")
     if out.exists() and not overwrite:
-        raise FileExistsError(f"{out} exists. Choose another name, or add --overwrite.")
+        or_else = "" if overwrite is None else ", or add --overwrite"
+        raise FileExistsError(f"{out} exists. Choose another name{or_else}.")
     _require_writable(out.absolute().parent)
 
 
 @contextmanager
-def whole_file(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
+def whole_file(out: Path, *, overwrite: bool | None = None) -> Iterator[Path]:
     """Give a path to write to, and put the file in its place once it is whole."""
     require_place(out, overwrite=overwrite)
     with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=f".{out.name}-") as scratch:

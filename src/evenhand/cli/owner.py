@@ -211,7 +211,7 @@ def vote(given: VoteOptions) -> None:
     from evenhand.owners.models import cast
     from evenhand.owners.vote_file import OWNER, VoteFile
 
-    require_place(given.out, overwrite=False)
+    require_place(given.out)
     signer = PrivateKey.read(_key_of(given.owner, given.key))
     table = read(given.public)
     table.require(given.drop or [], "which --drop names")
@@ -292,7 +292,7 @@ def noise(
     from evenhand.privacy import Budget, DatabaseStore, Ledger
     from evenhand.privacy.shared_noise import OneShare
 
-    require_place(out, overwrite=False)
+    require_place(out)
     file, told = VoteFile.read(votes), RoundFile.read(round)
     plan = told.plan
     signer = PrivateKey.read(_key_of(file.owner, key))

@@ -67,7 +67,7 @@ def plan(given: PlanOptions) -> None:
     from evenhand.owners.sum_files import RoundFile
     from evenhand.privacy import Budget, DatabaseStore, Ledger
 
-    require_place(given.out, overwrite=False)
+    require_place(given.out)
     if (given.ledger is None) != (given.account_epsilon is None):
         raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
     names = natural_order(options.names("--classes", given.classes))
@@ -111,7 +111,14 @@ def add(
     ],
     round: Annotated[Path, typer.Option(metavar="ROUND.json", help="The plan, of sums plan.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="New file of the sum.")],
-    keys: options.OwnersKeys = None,
+    keys: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            help="Public keys of the owners, NAME.pub.pem, from a source other than their files: a "
+            "share that somebody made up has no noise.",
+        ),
+    ],
     json: options.Json = False,
 ) -> None:
     """Add up the owners' noisy shares: for a party that is not the aggregator.
@@ -120,9 +127,9 @@ def add(
     """
     from evenhand.owners.sum_files import RoundFile, add_up, write_sums
 
-    require_place(out, overwrite=False)
+    require_place(out)
     told = RoundFile.read(round)
-    found = add_up(shares, told, None if keys is None else keys_in(keys))
+    found = add_up(shares, told, keys_in(keys))
     with whole_file(out) as made:
         write_sums(found, told, made)
     if json:

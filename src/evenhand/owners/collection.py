@@ -14,7 +14,7 @@ from evenhand import _checks
 from evenhand._signing import PublicKey
 from evenhand.datasets.columns import natural_order, text_of
 from evenhand.owners.digests import PublicRows
-from evenhand.owners.vote_file import OWNER, VoteFile
+from evenhand.owners.vote_file import OWNER, VoteFile, of_owners
 from evenhand.teachers.partition import Neighbors
 from evenhand.typing import IntArray
 from evenhand.voting import Votes
@@ -181,21 +181,9 @@ class OwnerVotes:
     def vouched_for(self) -> tuple[str, ...]:
         """What no vote can show, in words for a claim."""
         said = [
-            "each owner vouches for its votes: nothing fitted on the records of several owners "
-            "reached any of its models"
+            *of_owners(self.unit, self.moved),
+            "the aggregator reads the votes without noise, and is trusted with them",
         ]
-        if self.unit == OWNER:
-            said.append(
-                f"one owner is protected with all of its records and all of its "
-                f"{'votes' if self.moved > 1 else 'vote'}; a person of whom several owners hold "
-                f"records is protected against none but each of them"
-            )
-        else:
-            said.append(
-                f"each owner vouches that one {self.unit} reached one of its teachers only; one "
-                f"with several owners counts as several"
-            )
-        said.append("the aggregator reads the votes without noise, and is trusted with them")
         if not all(self.fingerprints):
             said.append("some votes are not signed: nobody can say whose they are")
         elif not self.keys_known:

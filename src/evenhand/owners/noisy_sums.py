@@ -17,7 +17,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.owners.digests import PublicRows
-from evenhand.owners.vote_file import LABELS, OWNER, VoteFile, parts_of_a_vote
+from evenhand.owners.vote_file import LABELS, OWNER, VoteFile, of_owners, parts_of_a_vote
 from evenhand.privacy import Budget, Ledger, NoisyHistogram
 from evenhand.privacy.noise import UnitNoise
 from evenhand.privacy.shared_noise import OneShare, SharedNoise
@@ -230,8 +230,7 @@ class NoisySums:
         noise = self.round.noise().noise
         assert isinstance(noise, SharedNoise)
         return (
-            "each owner vouches for its votes: nothing fitted on the records of several owners "
-            "reached any of its models",
+            *of_owners(plan.unit, plan.moved),
             f"nobody holds votes without noise, if {self.kept_by} and at least "
             f"{noise.n_honest} owners drew their share honestly: at most {plan.n_colluding} of "
             f"{plan.n_owners} may side with the aggregator, and at most {plan.n_dropouts} not "

@@ -125,7 +125,7 @@ class ShareFile:
                 raise ValueError(f"{path}: {name} must be a text.")
         return cls(**({name: values[name] for name in keys} | {"counts": _whole(path, values)}))
 
-    def wrong(self, told: RoundFile, known: Mapping[str, PublicKey] | None) -> str:
+    def wrong(self, told: RoundFile, known: Mapping[str, PublicKey]) -> str:
         """Say what is wrong with it, in the words of a list; nothing if all is well."""
         plan = told.plan
         if self.round != told.digest:
@@ -136,7 +136,7 @@ class ShareFile:
         most = plan.n_teachers * plan.scale + plan.most_noise
         if self.counts.min() < -plan.most_noise or self.counts.max() > most:
             return "its counts lie beyond all that votes and a share of the noise can be"
-        if known is not None and self.owner not in known:
+        if self.owner not in known:
             return f"no key of {self.owner!r} is known"
         try:
             key = PublicKey.of_bytes(bytes.fromhex(self.key))
@@ -145,7 +145,7 @@ class ShareFile:
             good = False
         if not good:
             return "its signature fails"
-        if known is not None and known[self.owner].raw != key.raw:
+        if known[self.owner].raw != key.raw:
             return f"it is signed by another key than that of {self.owner!r}"
         return ""
 
@@ -157,17 +157,16 @@ class ShareFile:
         return made | self._fields() | {"counts": self.counts.tolist()}
 
 
-def add_up(
-    files: Iterable[Path], told: RoundFile, keys: Mapping[str, PublicKey] | None = None
-) -> NoisySums:
+def add_up(files: Iterable[Path], told: RoundFile, keys: Mapping[str, PublicKey]) -> NoisySums:
     """Add up the shares of all owners that answered.
 
     Parameters
     ----------
     files : iterable of path
     told : RoundFile
-    keys : mapping of str to PublicKey, optional
-        Of the owners, from a source other than the shares.
+    keys : mapping of str to PublicKey
+        Of the owners, from a source other than the shares: whoever sends zeros in the name of
+        others takes their noise away from those who answer.
 
     Raises
     ------

@@ -318,6 +318,29 @@ class VoteFile:
         return codes
 
 
+def of_owners(unit: str, moved: int) -> tuple[str, str]:
+    """Return what no vote can show, in words for a claim.
+
+    Parameters
+    ----------
+    unit : str
+    moved : int
+        Votes that one unit moves on a row.
+    """
+    whom = (
+        f"one owner is protected with all of its records and all of its "
+        f"{'votes' if moved > 1 else 'vote'}; a person with several owners counts as all of them"
+        if unit == OWNER
+        else f"each owner vouches that one {unit} reached one of its teachers only; one with "
+        f"several owners counts as several"
+    )
+    return (
+        "each owner vouches for its votes: nothing fitted on the records of several owners "
+        "reached any of its models",
+        whom,
+    )
+
+
 def parts_of_a_vote(answers: str, may_abstain: bool, n_classes: int) -> int:
     """Return into how many parts a vote may be divided."""
     if answers == PROBABILITIES:
