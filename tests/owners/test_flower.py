@@ -15,6 +15,8 @@ from evenhand.owners.vote_file import VoteFile
 flwr = pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from flwr.app import Context, Error, Message, RecordDict  # noqa: E402 - once it is there
+from flwr.client import ClientApp, NumPyClient  # noqa: E402
+from flwr.client.mod import secaggplus_mod  # noqa: E402
 from flwr.serverapp import Grid  # noqa: E402
 from flwr.supercore.task_identity import TaskIdentity  # noqa: E402
 
@@ -141,3 +143,22 @@ def test_too_few_answers_fail_the_round_and_a_second_run_is_refused() -> None:
     with pytest.raises(RoundFailed):
         run(plan, ledger, app, contexts)
     assert [account.spent for account in accounts][:2] == spent[:2]
+
+
+def test_a_server_that_invents_the_other_owners_reads_one_share_and_the_claim_says_so() -> None:
+    files, plan, ledger, _, app, contexts = scene(n_dropouts=1)
+
+    class Invented(NumPyClient):
+        def fit(self, parameters, config):
+            return [np.zeros((N_ROWS, 1))], 1, {}
+
+    empty = ClientApp(client_fn=lambda _: Invented().to_client(), mods=[secaggplus_mod])
+
+    def asked(message, context):
+        return (empty if context.node_config["partition-id"] else app)(message, context)
+
+    sums = run(plan, ledger, asked, contexts)
+    noise = sums.sums - files[0].parts.sum(axis=0)[:, 1:]
+    wanted = plan.sigma**2 / 5
+    assert abs(noise.var() - wanted) < 6 * wanted * np.sqrt(2 / N_ROWS)
+    assert "follows their protocol and invents no owner" in " ".join(sums.vouched_for)

@@ -1,7 +1,9 @@
 """A round of noisy sums as a Flower app: owners are clients, the server is the aggregator.
 
 Needs Flower (extra ``flower``), whose SecAgg+ masks what the clients send: the server holds the
-sum. What it holds is noisy, as every client adds its share of the noise before it is masked.
+sum. What it holds is noisy, as every client adds its share of the noise before it is masked. No
+client checks the keys of others, which the server passes on: one that invents the other owners, or
+tells some of them that an owner has left, reads single shares.
 """
 
 from __future__ import annotations

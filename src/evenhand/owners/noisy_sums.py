@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from evenhand.privacy.shared_noise import OneShare, SharedNoise
 from evenhand.teachers.partition import Neighbors
 from evenhand.typing import IntArray
 from evenhand.voting.shares import Shares, histogram_for
+
+MASKED: Final = (
+    "the masks of the sums hold, for an aggregator that follows their protocol and invents no owner"
+)
+"""What an owner cannot see behind masks, and the claim says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +159,7 @@ class NoisySums:
     sums: IntArray = field(repr=False)
     n_answered: int
     ledger: Ledger
-    kept_by: str = "the masks of the sums hold"
+    kept_by: str = MASKED
 
     def __post_init__(self) -> None:
         plan = self.round
