@@ -94,9 +94,9 @@ def test_margins_are_kept_by_the_rows_of_a_file(
 
     states: list[Any] = []
 
-    def asked(desk: Any, *, listening: Callable[[str, int], None], **_: object) -> None:
+    def asked(desk: Any, *, claim: str, listening: Callable[[str, int], None], **_: object) -> None:
         token = desk.store.add_token(f"r{len(states)}", "reader")
-        with TestClient(create_app(desk)) as client:
+        with TestClient(create_app(desk, claim=claim)) as client:
             listening("127.0.0.1", 1)
             answer = client.get("/state", headers={"Authorization": f"Bearer {token}"})
             states.append(answer.json())
@@ -112,12 +112,15 @@ def test_margins_are_kept_by_the_rows_of_a_file(
         ("error-parity", 0.3, "upper limit"),
     ]
     assert "demographic parity within 0.2, error parity within 0.3" in told.stderr
+    public = "the 3000 calibration rows with their labels and groups"
+    assert public in states[0]["claim"]
     people(2999, 77).to_csv("fewer.csv", index=False)
     assert "belongs to the calibration rows" in refuse(*words, "fewer.csv")
     run("serve", "model", "--store", "other.db")
     assert [(one["notion"], one["margin"]) for one in states[1]["margins"]] == [
         ("demographic-parity", 0.1)  # that of training
     ]
+    assert public not in states[1]["claim"]
     rule = ("--within", "equalized-odds=0.4", "--admit-by", "estimate", "--reference", "pairwise")
     run("serve", "model", *rule, "--calibration", "labelled.csv", "--store", "third.db")
     (one,) = states[2]["margins"]

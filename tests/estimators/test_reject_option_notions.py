@@ -74,6 +74,25 @@ def test_the_given_labels_keep_a_margin_about_true_classes(bank: Bank, kind: typ
     assert (labels[given] == said[given]).all()  # a label that is given is the model's own
 
 
+def test_one_label_of_the_calibration_rows_moves_the_gap_and_the_claim_takes_them_as_public(
+    bank: Bank,
+) -> None:
+    rows, groups = bank.X[bank.new], bank.sex[bank.new]
+    known = bank.labelled()
+    other = known["y_calibration"].copy()
+    other[0] = "no" if other[0] == "yes" else "yes"
+    gaps = []
+    for truth in (known["y_calibration"], other):
+        option = bank.option(ErrorParity(margin=0.3), y_calibration=truth)
+        option.predict(rows, sensitive_features=groups)
+        gaps.append(option.gap_)
+    assert gaps[0] != gaps[1]  # whoever knows all other labels tells this one
+    said = "the 4000 calibration rows with their labels and groups"
+    assert option.fitted_.guarantee.public[-1] == said
+    without = RejectOptionClassifier(bank.model, margin=0.3, groups=["F", "M"])
+    assert said not in str(without.fitted_.guarantee)
+
+
 def test_several_margins_are_all_kept(bank: Bank) -> None:
     both = [DemographicParity(margin=0.05), ErrorParity(margin=0.15)]
     alone = [bank.option(both[1]), bank.option(both[0], **dict.fromkeys(bank.labelled()))]

@@ -52,7 +52,8 @@ class KeepsMargins(ReadsModel):
             metavar="FILE",
             help="Labelled rows of the population that will be asked about, which the model was "
             "not trained on: features, label and sensitive columns. Needed by a margin about true "
-            "classes; no budget is spent on them.",
+            "classes; they cost no budget, and are taken as public: refusals and gaps tell of "
+            "their labels.",
             rich_help_panel=REJECT,
         ),
     ] = None

@@ -131,7 +131,7 @@ def serve(given: ServeOptions) -> None:
 
     run(
         desk,
-        claim=str(option.fitted_.core.guarantee),
+        claim=str(option.fitted_.guarantee),
         host=given.host,
         port=given.port,
         listening=listening,

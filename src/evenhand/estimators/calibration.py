@@ -145,6 +145,11 @@ def warn_of_wide_limits(known: GateCalibration, notion: RateNotion, names: tuple
         )
 
 
+def public_calibration(n: int) -> str:
+    """Return what of ``n`` calibration rows a claim takes as public."""
+    return f"the {n} calibration rows with their labels and groups"
+
+
 def calibration_gap(student: Student) -> Estimate | None:
     """Return the student's gap on the calibration rows with its interval; None without them."""
     read = student.within

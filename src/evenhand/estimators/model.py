@@ -310,7 +310,8 @@ class ModelWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # un
 
         Privacy
         -------
-        Free (post-processing). It protects the training records, not the people asked about.
+        Free (post-processing). It protects the training records, not the people asked about, nor
+        the calibration rows.
         """
         check_is_fitted(self, "student_")
         if reference is None:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks
-from evenhand.estimators.calibration import class_codes, warn_of_wide_limits
+from evenhand.estimators.calibration import class_codes, public_calibration, warn_of_wide_limits
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.estimators.spec import CALIBRATION
@@ -91,6 +91,7 @@ class RejectOptionClassifier:
     X_calibration, y_calibration, sensitive_features_calibration : optional
         Labelled rows of the population that will be asked about, with their groups: what the model
         says of them tells what is true behind its labels. Needed by notions about true classes.
+        They are taken as public: refusals and gaps tell of their labels.
     level : float, default 0.95
         Confidence, over these rows, of the limit of a gap about true classes.
     admit_by : {"limit", "estimate"}
@@ -114,8 +115,9 @@ class RejectOptionClassifier:
     Privacy
     -------
     Post-processing of a released model: the guarantee about the *training* records stands as it
-    is. People asked about are not protected by it: an answer is about them, depends on who came
-    before them, and with two classes a refusal tells whoever knows the counts their label.
+    is. Calibration rows are not protected, and the claim takes them as public. People asked about
+    are not protected by it: an answer is about them, depends on who came before them, and with two
+    classes a refusal tells whoever knows the counts their label.
 
     References
     ----------
@@ -183,16 +185,21 @@ class RejectOptionClassifier:
     @property
     def fitted_(self) -> FittedModel:
         """What this model tells of itself, as one value."""
-        inside = FittedModel.of(self.estimator)
+        inside, known = FittedModel.of(self.estimator), self._option.calibration
+        claim = inside.guarantee
+        if known is not None:  # what is refused, and how wide a gap is, tells of their labels
+            said = public_calibration(int(known.labelled.counts.sum()))
+            claim = replace(claim, public=(*claim.public, said))
         return replace(
             inside,
             method=type(self).__name__,
+            guarantee=claim,
             classes=self.classes_,
             groups=self.groups_,
             kind=self.fairness_kind_,
             notion=" and ".join(notion.name for notion in self._option.notions),
             margin=self.margin,
-            calibration=self._option.calibration,
+            calibration=known,
             inside=inside,
         )
 

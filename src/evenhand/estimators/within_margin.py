@@ -7,7 +7,7 @@ from typing import Final
 
 from evenhand import _checks
 from evenhand.estimators.base import TeacherEnsembleClassifier
-from evenhand.estimators.calibration import read_calibration
+from evenhand.estimators.calibration import public_calibration, read_calibration
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.fairness.notion import RateNotion, rates_of
@@ -56,7 +56,7 @@ class MarginClassifier(TeacherEnsembleClassifier):
     def _conclude(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> None:
         super()._conclude(taught, plan, answers)
         if (calibration := taught.given.calibration) is not None:
-            said = f"the {len(calibration)} calibration rows with their labels and groups"
+            said = public_calibration(len(calibration))
             self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
 
     def _notion(self, data: FitInputs) -> RateNotion:
