@@ -1,6 +1,7 @@
 """Owners at the command line: keys, a model, votes, and one model of all votes."""
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -274,6 +275,8 @@ def summed(house: Path) -> Path:
             if i == 0:  # by its command, the others as that does
                 done = run("owner noise v0.json --round round.json --out s0.json")
                 assert done.exit_code == 0, done.stderr
+                # An aggregator may plan any epsilon: the owner is told before it sends its share.
+                assert "costs each owner epsilon=4 at delta=0.001" in " ".join(done.output.split())
                 continue
             counts = noisy_share(file, told.plan, told.plan.ledger())
             key = PrivateKey.make()
@@ -291,6 +294,9 @@ def test_the_aggregator_holds_the_sum_of_votes_and_noise_and_makes_a_model_of_it
     summed: Path, tmp_path: Path
 ) -> None:
     told = RoundFile.read(Path("round.json"))
+    if os.name == "posix":
+        for private in ("v0.json", "s0.json", "o0.key.pem"):
+            assert Path(private).stat().st_mode & 0o777 == 0o600
     held = np.array(json.loads(Path("sums.json").read_text())["counts"])
     votes = [VoteFile.read(f"v{i}.json").parts.sum(axis=0)[:, 1:] for i in range(11)]
     # Eleven shares of sigma^2 / 11; the variance of 300 draws is within 6 standard deviations.

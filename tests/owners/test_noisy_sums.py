@@ -101,6 +101,7 @@ def test_a_model_of_sums_says_who_is_trusted_and_is_saved(tmp_path) -> None:
     model = FairSharesClassifier.from_votes(sums, rows, groups, fairness=MARGIN, random_state=0)
     assert (model.predict(rows) == truth).mean() > 0.7  # .93, spread .04, over fits
     claim = str(model.guarantee_)
+    assert "if the one party that read all votes and drew all shares" in claim
     assert "(2.0, 0.001)-differentially private for each owner" in claim
     assert "at least 23 owners drew their share honestly" in claim
     assert "at most 3 of 30 may side with the aggregator, and at most 4 not answer" in claim

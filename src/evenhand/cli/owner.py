@@ -236,6 +236,7 @@ def vote(given: VoteOptions) -> None:
         key=signer,
     )
     with whole_file(given.out) as made:
+        made.touch(mode=0o600)  # no noise protects it
         file.write(made)
     if given.json:
         emit(
@@ -311,13 +312,16 @@ def noise(
     )
     counts = noisy_share(file, plan, own)
     with whole_file(out) as made:
+        made.touch(mode=0o600)
         ShareFile.signed(file.owner, told, counts, signer).write(made)
     if json:
-        emit({"file": str(out), "owner": file.owner, "round": told.digest})
+        cost = {"epsilon": plan.epsilon, "delta": plan.delta}
+        emit({"file": str(out), "owner": file.owner, "round": told.digest} | cost)
         return
     show(
         f"{out} holds the counts of {file.owner} with its share of the noise, for a sum of at "
-        f"least {plan.least_answers}. Alone it protects you less than the round says: send it to "
+        f"least {plan.least_answers} of {plan.n_owners} owners. That sum costs each {plan.unit} "
+        f"epsilon={plan.epsilon:g} at delta={plan.delta:g}; the share alone costs more: send it to "
         f"the party that adds up, and to nobody else."
     )
 

@@ -30,6 +30,9 @@ MASKED: Final = (
 )
 """What an owner cannot see behind masks, and the claim says."""
 
+IN_ONE_PLACE: Final = "the one party that read all votes and drew all shares keeps both to itself"
+"""The same where there are no masks."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
@@ -349,4 +352,6 @@ def in_one_place(files: Iterable[VoteFile], plan: Round, ledger: Ledger) -> Nois
     """Sum the noisy shares of owners without masks: for tests, and where one party is trusted."""
     shares = [noisy_share(file, plan, plan.ledger()) for file in files]
     total: Any = np.sum(shares, axis=0)
-    return NoisySums(round=plan, sums=total, n_answered=len(shares), ledger=ledger)
+    return NoisySums(
+        round=plan, sums=total, n_answered=len(shares), ledger=ledger, kept_by=IN_ONE_PLACE
+    )
