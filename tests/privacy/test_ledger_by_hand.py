@@ -156,3 +156,29 @@ def test_tables_of_version_1_that_were_renamed_by_hand_stay_as_they_are(tmp_path
     with pytest.raises(StoreUnavailable, match=r"'default', which is not there"):
         opened(DatabaseStore(path))
     assert path.read_bytes() == before
+
+
+def test_who_may_charge_may_also_erase(postgres: str) -> None:
+    # What docs/security.md says of rights in PostgreSQL: to insert is not enough for a run, and
+    # with updates, which are, an account can be made to look as if nothing was spent.
+    owner = DatabaseStore(postgres)
+    opened(owner)
+    user = f"trains_{sa.make_url(postgres).database}"
+    by_hand(
+        owner,
+        f"CREATE ROLE {user} LOGIN",
+        f"GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA public TO {user}",
+    )
+    theirs = DatabaseStore(sa.make_url(postgres).set(username=user).render_as_string(False))
+    with pytest.raises(StoreUnavailable, match="permission denied"):
+        opened(theirs)
+    by_hand(owner, f"GRANT UPDATE ON ALL TABLES IN SCHEMA public TO {user}")
+    opened(theirs).reserve({ANSWER: 5}, purpose="answers")
+    assert opened(owner).spent == pytest.approx(5 * COST)
+    by_hand(
+        theirs,
+        "UPDATE evenhand_entries SET n_used = 0",
+        "UPDATE evenhand_accounts SET spent_units = '0'",
+    )
+    assert opened(owner).spent == 0
+    by_hand(owner, f"DROP OWNED BY {user}", f"DROP ROLE {user}")
