@@ -94,6 +94,11 @@ def test_costs_of_two_units_or_data_sets_stand_side_by_side(run_of: Make) -> Non
     ]
     assert cost.epsilon == cost.parts[0].epsilon
     assert "each person (neighbors: add or remove one)" in str(cost)
+    # Who is in adult pays for both.
+    more = "the 2 prices of adult are for different neighbors or units and do not add up"
+    assert more in str(cost)
+    assert more in cost.to_dict()["sentence"]
+    assert "do not add up" not in str(ReleaseCost.of(runs[1:]))
 
 
 def test_the_sentence_says_what_is_left_out(run_of: Make) -> None:

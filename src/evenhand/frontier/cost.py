@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -129,12 +130,29 @@ class ReleaseCost:
         )
 
     @property
+    def prices(self) -> tuple[str, ...]:
+        """What is paid for each part, in words, and of which data that is not all."""
+        parts = Counter(part.data for part in self.parts)
+        return (
+            *map(str, self.parts),
+            *(
+                f"the {n} prices of {data} are for different neighbors or units and do not add up: "
+                f"publishing all runs on it costs more than each of them says"
+                for data, n in sorted(parts.items())
+                if n > 1
+            ),
+        )
+
+    @property
     def epsilon(self) -> float:
-        """The largest epsilon of the parts; 0 if no private data were touched."""
+        """The largest epsilon of the parts; 0 if no private data were touched.
+
+        Of several parts on one data set it is less than all of them cost (``prices``).
+        """
         return max((part.epsilon for part in self.parts), default=0.0)
 
     def __str__(self) -> str:
-        said = [str(part) for part in self.parts]
+        said = list(self.prices)
         if not said:
             said = ["no run here was trained on private data, so publishing them costs nothing"]
         if self.n_stand_in:

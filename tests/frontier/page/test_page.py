@@ -82,6 +82,9 @@ def test_private_runs_have_a_price_that_is_said_first() -> None:
     assert NOT_COVERED[1:] in text
     less = replace(cost, parts=(replace(cost.parts[0], n_runs=3, data="another"),))
     assert "3 runs on another" in visible(render(runs, title="T", cost=less))
+    other = replace(cost.parts[0], neighbors="add or remove one")
+    both = replace(cost, parts=(*cost.parts, other))
+    assert "2 prices of made-up are" in visible(render(runs, title="T", cost=both))
 
 
 def test_stand_in_data_is_said_with_what_it_is() -> None:
