@@ -178,3 +178,22 @@ def test_sums_of_another_shape_are_refused() -> None:
     _, _, _, plan, ledger = scene()
     with pytest.raises(ValueError, match="sums must have shape"):
         NoisySums(round=plan, sums=np.zeros((3, 1), int), n_answered=30, ledger=ledger)
+
+
+@pytest.mark.parametrize("n_colluding", [0, 1])
+def test_an_owner_that_reads_the_sums_takes_its_own_share_away(n_colluding: int) -> None:
+    _, _, files, _, _ = scene()
+    plan, ledger = plan_round(
+        BUDGET,
+        n_owners=3,
+        public=files[0].public,
+        classes=files[0].classes,
+        n_colluding=n_colluding,
+    )
+    shares = [noisy_share(file, plan, plan.ledger()) for file in files[:3]]
+    sums = NoisySums(round=plan, sums=np.sum(shares, axis=0), n_answered=3, ledger=ledger)
+    others = np.sum([file.parts.sum(axis=0)[:, -1:] for file in files[1:3]], axis=0)
+    left = (sums.sums - shares[0] - others).var()  # what protects the others from the first
+    wanted = plan.sigma**2 * 2 / (3 - n_colluding)  # two of three shares, or two of two
+    assert abs(left - wanted) < 6 * wanted * np.sqrt(2 / N_ROWS)
+    assert "an owner that kept its share and reads what is released counts" in sums.vouched_for[-1]

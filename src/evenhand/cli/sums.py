@@ -35,7 +35,12 @@ class PlanOptions(Options):
     delta: options.Delta = DELTA
     teachers: Annotated[int, typer.Option(min=1, help="Teachers of each owner.")] = 1
     colluding: Annotated[
-        int, typer.Option(min=0, help="Owners that may side with the aggregator.")
+        int,
+        typer.Option(
+            min=0,
+            help="Owners that may side with the aggregator. Each knows its own share of the noise: "
+            "at least 1 where owners get the model.",
+        ),
     ] = 0
     dropouts: Annotated[int, typer.Option(min=0, help="Owners that may not answer.")] = 0
     unit: Annotated[str, options.choice(("owner", "record"), help="Whom the claim protects.")] = (

@@ -43,7 +43,8 @@ class Round:
     n_owners : int
         Owners that are asked.
     n_colluding, n_dropouts : int
-        How many of them may side with the aggregator, and how many may not answer.
+        How many of them may side with the aggregator, and how many may not answer. An owner knows
+        its own share of the noise: where owners get the model, let one or more collude.
     n_teachers : int
         Teachers of each owner, the same number for all.
     sigma : float
@@ -242,7 +243,8 @@ class NoisySums:
             f"nobody holds votes without noise, if {self.kept_by} and at least "
             f"{noise.n_honest} owners drew their share honestly: at most {plan.n_colluding} of "
             f"{plan.n_owners} may side with the aggregator, and at most {plan.n_dropouts} not "
-            f"answer; that makes the noise {noise.extra:.2f} times what is charged for",
+            f"answer; that makes the noise {noise.extra:.2f} times what is charged for; an owner "
+            f"that kept its share and reads what is released counts as siding with it",
         )
 
 
