@@ -21,7 +21,8 @@ from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.label_tilt import STEPS, TILT, LabelTilt, Readings
 from evenhand.generators.tables.tree_distribution import JunctionTree, Table, TreeDistribution
 from evenhand.generators.tables.two_tables import TwoTableSynthesizer
-from evenhand.privacy import Budget, FloatNoise, Ledger, SeededNoise
+from evenhand.privacy import Budget, Ledger, SeededNoise
+from evenhand.privacy.noise import Noise
 
 FALSE_ALARM = 1e-6
 SIZES, N_LABELS, N_GROUPS = (2, 3, 2), 3, 2
@@ -250,9 +251,9 @@ def encoded(made: MarginalSynthesizer, frame: pd.DataFrame) -> EncodedTable:
     return EncodedTable.of(TypedTable.of(frame), made.codec_, ())
 
 
-def learnt(records: EncodedTable, weights: np.ndarray, epsilon: float) -> LabelTilt:
+def learnt(records: EncodedTable, weights: np.ndarray, epsilon: float, noise: Noise) -> LabelTilt:
     """Learn what is beside ``some_tree``."""
-    ledger = Ledger(Budget(epsilon=epsilon, delta=1e-6), noise=FloatNoise())
+    ledger = Ledger(Budget(epsilon=epsilon, delta=1e-6), noise=noise)
     plan = BudgetPlan(ledger=ledger, shares={TILT: 1.0})
     readings, rng = Readings.of(N_LABELS, N_GROUPS, SIZES, (0, 0, 0)), np.random.default_rng(0)
     return LabelTilt.learn(records, some_tree(), weights, readings, plan, rng, lambda *_: None)
@@ -267,7 +268,9 @@ def test_odds_beside_those_of_a_tree_are_found() -> None:
     records = EncodedTable(
         codes=STATES[at], condition=condition, sizes=SIZES, units=None, per_unit=1
     )
-    tilt = tilt_with(learnt(records, truth.shares.reshape(-1) * 40_000, 3000.0), most=truth.most)
+    weights = truth.shares.reshape(-1) * 40_000
+    tilt = learnt(records, weights, 3000.0, SeededNoise(0))
+    tilt = tilt_with(tilt, most=truth.most)
     found, expected = (np.log(weights_by_hand(one, tree)) for one in (tilt, truth))
     off = (shares * np.abs(found - expected)).sum()
     assert off < 0.5 * (shares * np.abs(expected)).sum()  # which is how far the tree is off
@@ -422,13 +425,22 @@ def test_two_tables_refuse_it_before_anything_is_read() -> None:
 
 
 def test_where_noise_is_all_there_is_the_tree_stays() -> None:
-    tree, weights = some_tree(), np.full(len(CONDITIONS), 20.0)
-    rng = np.random.default_rng(0)
-    c = rng.choice(len(CONDITIONS), 120)
-    records = EncodedTable(
-        codes=tree.sample(c, rng), condition=c, sizes=SIZES, units=None, per_unit=1
-    )
-    tilt = learnt(records, weights, 0.01)
+    # 4,000 records of the tree itself at epsilon .05. Without what shrinks the slopes, logarithms of
+    # weights are .25 in the mean, and at least .17 on each of eight seeds; with it .05, below .16.
+    tree = some_tree()
     states, c = rows_of(CONDITIONS)
-    found = tilt.weights(tree, states, c)
-    assert np.abs(found - 1.0).max() < 0.2
+    off = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        condition = rng.choice(len(CONDITIONS), 4000)
+        records = EncodedTable(
+            codes=tree.sample(condition, rng),
+            condition=condition,
+            sizes=SIZES,
+            units=None,
+            per_unit=1,
+        )
+        weights = np.full(len(CONDITIONS), 4000 / len(CONDITIONS))
+        tilt = learnt(records, weights, 0.05, SeededNoise(seed))
+        off.append(np.abs(np.log(tilt.weights(tree, states, c))).mean())
+    assert np.mean(off) < 0.13
