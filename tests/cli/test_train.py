@@ -212,6 +212,19 @@ def test_a_missed_aim_is_said_once_and_names_the_option_that_helps(
     assert "--blind-rule" in words
 
 
+@pytest.mark.filterwarnings("always::evenhand.students.confident.MarginNotSupported")
+@pytest.mark.parametrize("after", [None, "--group-thresholds"])
+def test_rows_too_few_for_a_confidence_are_said_before_and_once_after_the_fit(
+    town: Path, run: Run, asked: Run, after: str | None
+) -> None:
+    method = {"--method": "dpsgd", "--teachers": None, "--margin": "0.01", "--confidence": "0.95"}
+    words = run(*asked(method), *([after] if after else [])).stderr
+    before, found = (line for line in words.splitlines() if "95% confidence" in line)
+    assert "may not be able to say" in before
+    assert "the least that they support" in found
+    assert "--merge-small" in found
+
+
 def test_a_declared_schema_is_used(town: Path, train: Run) -> None:
     declared = {
         "columns": [

@@ -42,7 +42,7 @@ def test_what_new_rows_allow_is_in_the_model_its_folder_and_its_report(
     assert margin.cross_fitted.level == 0.9
     assert model.margin_supported_ == margin.cross_fitted.high > 0.02
     assert model.fitted_.to_dict()["margin_supported"] == model.margin_supported_
-    words = f"the least that they support is {model.margin_supported_:.4f}"
+    words = f"at most {model.margin_supported_:.4f}, the least that they support"
     assert any(words in caution for caution in model.fitted_.cautions)
     model.save(tmp_path / "model")
     again = evenhand.load(tmp_path / "model")

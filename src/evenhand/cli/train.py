@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,7 +84,8 @@ def train(given: TrainOptions) -> None:
             _fit(model, given, tables, labelled, ledger, bars)
         if choice is not None:
             choice.kept_in(model)
-        model = _after(model, given, tables, labelled, choice)
+        with _told_by_the_model():
+            model = _after(model, given, tables, labelled, choice)
         bars.begin("measuring and writing")
         measured, failed = results.measure_if_asked(
             model, trial, positive=given.positive, without_privacy=plain
@@ -245,6 +248,24 @@ def _facts(private: Path, roles: Roles) -> dict[str, str]:
     }
 
 
+@contextmanager
+def _told_by_the_model() -> Iterator[None]:
+    """Leave out warnings that are among the model's own, which are printed when it is there."""
+    from evenhand.estimators.dpsgd import AimMissed
+    from evenhand.estimators.drift import DriftWarning
+    from evenhand.estimators.small_groups import SmallGroupsWarning
+    from evenhand.students import MarginNotMet
+    from evenhand.students.confident import MarginNotSupported
+
+    with warnings.catch_warnings():
+        for always in (DriftWarning, SmallGroupsWarning):
+            warnings.simplefilter("ignore", always)
+        warnings.filterwarnings("ignore", ".* it ended at", AimMissed)
+        warnings.filterwarnings("ignore", "So many rows", MarginNotSupported)
+        warnings.filterwarnings("ignore", "The student's gap", MarginNotMet)
+        yield
+
+
 def _fit(
     model: Any,
     given: TrainOptions,
@@ -254,9 +275,6 @@ def _fit(
     bars: Bars,
 ) -> None:
     """Train; a refusal also says what an account has left."""
-    from evenhand.estimators.dpsgd import AimMissed
-    from evenhand.estimators.drift import DriftWarning
-    from evenhand.estimators.small_groups import SmallGroupsWarning
     from evenhand.privacy import BudgetExceeded
 
     _check_after(given, tables, labelled)
@@ -276,10 +294,7 @@ def _fit(
     if given.spec.protects == "record":
         more["X_public"] = tables.X_public
     try:
-        with warnings.catch_warnings():
-            for among_its_own in (DriftWarning, SmallGroupsWarning):
-                warnings.simplefilter("ignore", among_its_own)
-            warnings.filterwarnings("ignore", ".* it ended at", AimMissed)  # and so is this one
+        with _told_by_the_model():
             model.fit(tables.X, given.label if tables.streams else tables.y, **more)
     except BudgetExceeded as refused:
         if ledger is None or _epsilon_left(ledger) >= model.budget.epsilon:

@@ -19,6 +19,7 @@ from evenhand.estimators.margins import AIM_AGAIN, Cuts, Derived, StudentMargin,
 from evenhand.estimators.synthetic_rows import BESIDE_ROWS, NO_PUBLIC_ROWS, OF_DRAWN_ROWS
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.calibrated import GateCalibration
+from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.fairness.trace import Coverage
 from evenhand.fairness.yardstick import Yardstick
@@ -300,20 +301,9 @@ class FittedModel:
                 f"no student within the margin of {student.notion.margin:g} was found "
                 f"{student.where}; the gap of the best one there is {student.gap:.4f}"
             )
-        on_new = None if student is None else student.cross_fitted
-        if student is not None and on_new is not None and on_new.high > student.notion.margin:
-            said.append(
-                f"so many rows cannot say with {on_new.level:.0%} confidence that the margin of "
-                f"{student.notion.margin:g} holds on new rows; the least that they support is "
-                f"{on_new.high:.4f}"
-            )
-        cut = None if self.cuts is None else self.cuts.cross_fitted
-        if self.cuts is not None and cut is not None and cut.high > self.cuts.notion.margin:
-            said.append(
-                f"so many rows cannot say with {cut.level:.0%} confidence that the margin of "
-                f"{self.cuts.notion.margin:g} holds on new rows; the least that they support is "
-                f"{cut.high:.4f}"
-            )
+        for kept in (student, self.cuts):
+            if kept is not None and (words := _on_new_rows(kept.cross_fitted, kept.notion.margin)):
+                said.append(words)
         if self.own_table_gap is not None and self.margin is not None:
             least = self.own_table_gap - self.table_noise
             if least > self.margin:
@@ -394,6 +384,18 @@ class FittedModel:
             "mechanism": self.mechanism,
             "warnings": list(self.warnings),
         }
+
+
+def _on_new_rows(found: Estimate | None, margin: float) -> str:
+    """Say that held-out rows are too few to support the margin; nothing where they do."""
+    if found is None or found.high <= margin:
+        return ""
+    return (
+        f"so many rows cannot say with {found.level:.0%} confidence that the margin of {margin:g} "
+        f"holds on new rows: on rows that were held out the gap is {found.value:.4f}, at most "
+        f"{found.high:.4f}, the least that they support. Widen the margin, give more public rows, "
+        f"or merge small groups (--merge-small, in Python evenhand.fairness.Grouping)"
+    )
 
 
 def columns_of(model: Any) -> tuple[str, ...]:
