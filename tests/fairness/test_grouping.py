@@ -70,7 +70,7 @@ def test_nothing_small_changes_nothing() -> None:
 
 def test_it_survives_json() -> None:
     frame = people().assign(age=np.arange(100))[["sex", "age"]]
-    found = Grouping.of_public(frame, bins={"age": 3}, merge_small=18)
+    found = Grouping.of_public(frame, bins={"age": 3}, merge_small=30)
     again = Grouping.from_dict(json.loads(json.dumps(found.to_dict())))
     assert again == found
     assert again(frame).equals(found(frame))
@@ -83,6 +83,11 @@ def test_it_survives_json() -> None:
         (lambda: Grouping(edges={"age": ()}), "finite numbers that rise"),
         (lambda: Grouping(merged=("a",)), "merged and known belong together"),
         (lambda: Grouping.of_public(people(), merge_small=99), "the largest has 55 public rows"),
+        (
+            lambda: Grouping.of_public(people(), merge_small=5),
+            r"'sex=M, race=C' \(2 public rows\) .* \(merge_small=6 merges the next",
+        ),
+        (lambda: Grouping.of_public(people().sex, merge_small=50), "Give more public rows of it"),
         (lambda: Grouping.of_public(people(), bins={"agge": 3}), "no sensitive column 'agge'"),
         (lambda: Grouping.of_public(people(), bins={"sex": 3}), "no numbers or are missing"),
         (lambda: Grouping.of_public(people(), bins={"sex": 1}), "at least 2|no numbers"),

@@ -98,6 +98,15 @@ class Grouping:
                 f"merge_small={merge_small} merges every group: the largest has "
                 f"{int(codes.sizes.max()):,} public rows. Choose a smaller number."
             )
+        if len(small) == 1:  # under another name it would be as small as before
+            least, next_one = (int(n) for n in np.sort(codes.sizes)[:2])
+            joined = f"merge_small={next_one + 1} merges the next smallest with it"
+            raise ValueError(
+                f"merge_small={merge_small} has nothing to merge {small[0]!r} ({least:,} public "
+                f"rows) with: all other groups have {next_one:,} or more. "
+                f"{f'Write more ({joined})' if len(known) > 1 else 'Give more public rows of it'}, "
+                f"or leave merge_small out."
+            )
         return cls(edges=cut.edges, merged=tuple(small), known=known)
 
     def __call__(self, sensitive_features: Any) -> pd.Series[Any] | pd.DataFrame:
