@@ -370,8 +370,20 @@ def test_sums_that_the_groups_agree_with_are_paid_from_the_same_budget() -> None
     assert sums.mu_squared == pytest.approx(0.3 * BUDGET.mu_squared, rel=1e-3)
     assert votes.mu_squared == pytest.approx(0.7 * BUDGET.mu_squared, rel=1e-3)
     for settings in ({"calibration": None}, {"answers": "labels"}):
-        (alone,) = fitted(n_queries=500, **settings).ledger_.entries
+        model = fitted(n_queries=500, **settings)
+        (alone,) = model.ledger_.entries
         assert alone.mu_squared == pytest.approx(BUDGET.mu_squared, rel=1e-3)
+        said = any("No sums over the groups are paid for" in words for words in model.choices_)
+        assert said == ("answers" in settings)
+
+
+@pytest.mark.parametrize(
+    ("variant", "answers"),
+    [("student", "labels"), ("student", "shares"), ("teachers", "labels")],
+)
+def test_a_share_of_the_budget_for_sums_that_nothing_reads_is_refused(variant, answers) -> None:
+    with pytest.raises(ValueError, match=rf"calibration=0.3 .*answers='{answers}' nothing reads"):
+        fitted(variant, answers=answers, calibration=0.3)
 
 
 def test_teachers_that_know_little_do_not_hide_how_far_apart_the_groups_are() -> None:

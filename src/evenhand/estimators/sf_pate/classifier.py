@@ -153,9 +153,10 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         Share of the budget (without that of the certificate), in (0, 1), to spend on noisy sums
         over each group, of its rows and of how a model without a constraint scores them. With
         ``variant="student"`` the smoothed groups are made to agree with them: votes tell who is of
-        which group, but not how sure that is (only with ``answers="smoothed"``). With
-        ``"teachers"`` they are all that the student knows of groups, and hold it to the margin: a
-        vote of fair teachers is not fair. None: as in the paper, votes are taken at their word.
+        which group, but not how sure that is. With ``"teachers"`` they are all that the student
+        knows of groups, and hold it to the margin: a vote of fair teachers is not fair. None: as in
+        the paper, votes are taken at their word; so it is with ``answers="labels"``, and of a
+        student with ``"shares"``, where another share than the default is refused.
     certificate : float, optional
         Share of the budget, in (0, 1), to spend on a table of true and noisy groups, from which the
         true violation is bounded (``bounds_``). Only with ``variant="student"``, for a notion that
@@ -468,6 +469,12 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             _checks.at_least("n_queries", self.n_queries, 1)
         if self.calibration is not None:
             _checks.open_unit("calibration", self.calibration)
+            if not self._reads_sums and self.calibration != SFPATEClassifier.calibration:
+                raise ValueError(
+                    f"calibration={self.calibration:g} pays for noisy sums over the groups, and "
+                    f"with variant={self.variant!r} and answers={self.answers!r} nothing reads "
+                    f"them. Leave it out, or use answers='smoothed'."
+                )
         if self.certificate is not None:
             _checks.open_unit("certificate", self.certificate)
             if self.variant != "student":
@@ -500,6 +507,11 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         return self.variant == "teachers" and self.answers == "labels"
 
     @property
+    def _reads_sums(self) -> bool:
+        """Whether sums over the groups have a use: votes are not taken at their word."""
+        return self.answers == "smoothed" or (self.variant, self.answers) == ("teachers", "shares")
+
+    @property
     def _default_pull(self) -> float:
         return PULLS["student" if self._as_printed else self.variant]
 
@@ -515,11 +527,9 @@ class SFPATEClassifier(AttributePrivacyClassifier):
     def _shares(self) -> tuple[float, float, float]:
         """Parts of the budget: for votes, for sums that the groups agree with, for the table."""
         table = self.certificate or 0.0
-        calibrated = self.answers == "smoothed"
-        if self.variant == "teachers" and not self._as_printed:
-            # Where nobody may read a class label, nothing that is about labels can be held equal.
-            calibrated = not (self._labels_are_private and self.notion.needs_labels)
-        sums = (1.0 - table) * (self.calibration or 0.0) if calibrated else 0.0
+        # Where nobody may read a class label, nothing that is about labels can be held equal.
+        held = self._reads_sums and not (self._labels_are_private and self.notion.needs_labels)
+        sums = (1.0 - table) * (self.calibration or 0.0) if held else 0.0
         return 1.0 - table - sums, sums, table
 
     @property
@@ -555,6 +565,11 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             choices.append(
                 "The student is not held to the margin: the notion is about class labels, which "
                 "are protected here."
+            )
+        elif self.calibration and not self._shares[1]:
+            choices.append(
+                f"No sums over the groups are paid for (calibration): votes are taken at their "
+                f"word, by answers={self.answers!r}."
             )
         return tuple(choices)
 
