@@ -36,7 +36,7 @@ _NO_SECRETS: Final = (
 )
 """Parts of a URL's query that may be shown; a password may stand in any other."""
 
-_CREATE_LOCK: Final = 0x6576656E68616E64  # one lock for making tables, on PostgreSQL
+_BEGIN_LOCK: Final = 0x6576656E68616E64  # one lock for tables and first rows, on PostgreSQL
 
 
 class Database:
@@ -94,9 +94,13 @@ class Database:
 
     def create(self, db: sa.Connection, tables: sa.MetaData) -> None:
         """Create the tables that are not there, also when two processes are the first at once."""
-        if self.dialect == "postgresql":
-            db.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATE_LOCK)))
+        self.in_turn(db)
         tables.create_all(db)
+
+    def in_turn(self, db: sa.Connection) -> None:
+        """Wait for others who begin a store, until they commit; SQLite's writers do already."""
+        if self.dialect == "postgresql":
+            db.execute(sa.select(sa.func.pg_advisory_xact_lock(_BEGIN_LOCK)))
 
     @contextmanager
     def alone(self) -> Iterator[bool]:

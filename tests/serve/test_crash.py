@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import crashes
 import numpy as np
 import pytest
+
+from evenhand.serve.cases import Reader
+from evenhand.serve.desk import Desk
+from evenhand.serve.store import DecisionStore
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +42,26 @@ def test_two_servers_on_one_postgresql_keep_one_margin(folder: Path, postgres: s
     found = crashes.kill_many(folder, postgres, n_kills=2, seed=2, n_servers=2)
     assert found["outside_margin"] == 0
     assert found["given"] > 0
+
+
+def test_servers_that_open_one_empty_postgresql_store_at_once_all_begin(
+    option: Callable[..., Any], postgres: str
+) -> None:
+    n, options = 8, [option() for _ in range(8)]
+    barrier = threading.Barrier(n)
+
+    def begin(number: int) -> str:
+        barrier.wait()
+        store = DecisionStore(postgres)
+        barrier.wait()  # all find it empty
+        desk = Desk(options[number], store, Reader.of(options[number], ("sex",)))
+        found = store.counts().reject_option
+        desk.close()
+        return found
+
+    with ThreadPoolExecutor(n) as threads:
+        found = list(threads.map(begin, range(n)))
+    assert len(set(found)) == 1
 
 
 @pytest.fixture

@@ -245,6 +245,7 @@ class DecisionStore:
             that are made of something else.
         """
         with self.transaction("opened", write=True) as db:
+            self._database.in_turn(db)
             if db.execute(sa.select(COUNTS.c.only)).first() is None:
                 db.execute(
                     COUNTS.insert().values(
@@ -258,6 +259,7 @@ class DecisionStore:
         option.resume(json.loads(self.counts().reject_option))
         ours = json.dumps(reader.made_of, sort_keys=True)
         with self.transaction("opened", write=True) as db:
+            self._database.in_turn(db)
             theirs = db.scalar(sa.select(GROUPS.c.made_of))
             if theirs is None:
                 db.execute(GROUPS.insert().values(only=1, made_of=ours))
