@@ -54,6 +54,27 @@ def test_probabilities_have_a_column_for_each_class(model: Path, run: Run) -> No
     assert (classes[shares.argmax(axis=1)] == found["prediction"]).all()
 
 
+def test_columns_of_the_table_are_written_before_the_predictions_if_they_are_named(
+    model: Path, run: Run, refuse: Run
+) -> None:
+    new = pd.read_csv("test.csv", dtype=str).assign(id=lambda t: [f"{i:04}" for i in t.index])
+    new.loc[3, "sex"] = None
+    new.to_csv("new.csv", index=False)
+    asked = ("predict", "model", "new.csv", "--keep", "id", "--keep", "sex")
+    found = pd.read_csv(io.StringIO(run(*asked).stdout), dtype=str)
+    assert list(found) == ["id", "sex", "prediction"]
+    assert found[["id", "sex"]].equals(new[["id", "sex"]])
+    plain = pd.read_csv(io.StringIO(run("predict", "model", "new.csv").stdout))
+    assert found["prediction"].tolist() == plain["prediction"].tolist()
+    said = json.loads(run(*asked, "--json").stdout)
+    assert said["kept"]["id"] == new["id"].tolist()
+    assert said["kept"]["sex"][2:5] == [new["sex"][2], None, new["sex"][4]]
+    assert "'ide'" in refuse("predict", "model", "new.csv", "--keep", "ide")
+    new.rename(columns={"id": "reason"}).to_csv("new.csv", index=False)
+    line = refuse("predict", "model", "new.csv", "--keep", "reason")
+    assert "predict writes one of that name itself" in line
+
+
 def test_json_holds_the_same(model: Path, run: Run) -> None:
     said = json.loads(run("predict", "model", "test.csv", "--proba", "--json").stdout)
     found = pd.read_csv(io.StringIO(run("predict", "model", "test.csv").stdout))

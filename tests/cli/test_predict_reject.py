@@ -44,8 +44,9 @@ def test_given_predictions_are_within_the_margin_and_are_those_of_the_model(
     kept = ~few | (few.cumsum() % 2 == 0)
     new, said = new[kept].reset_index(drop=True), said[kept].reset_index(drop=True)
     new.to_csv("skewed.csv", index=False)
-    result = run("predict", "model", "skewed.csv", *REJECT)
+    result = run("predict", "model", "skewed.csv", *REJECT, "--keep", "person")
     found = given(result.stdout)
+    assert found["person"].tolist() == new["person"].tolist()
     answered = found["prediction"].notna()
     assert len(found) == len(new)
     assert gap(said, new["sex"]) > 0.05

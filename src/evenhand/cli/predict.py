@@ -56,6 +56,15 @@ class PredictOptions(ReadsPictures, KeepsMargins):
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class, in [0, 1].")
     ] = False
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of NEW to write before the predictions, such as an id or the groups; may "
+            "be repeated.",
+            show_default="none",
+        ),
+    ] = None
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file of --out if it is there.")
     ] = False
@@ -129,34 +138,53 @@ def predict(given: PredictOptions) -> None:
 
         model = load(given.model, trusted=given.trust or ())
         table = read(given.new)
+        kept = _kept(model, table, given)
         X = pictures.rows_of(model, table, given, bars)
         if given.margins:
-            _hand_out_decided(_decide(model, X, table, given, bars), given)
+            _hand_out_decided(_decide(model, X, table, given, bars), kept, given)
             return
         groups = _groups_of(model, table, given)
         labels = predictions(model, X, groups)
         shares = probabilities(model, X, groups) if given.proba else None
-    _hand_out(given, labels, shares, [str(name) for name in model.classes_])
+    _hand_out(given, kept, labels, shares, [str(name) for name in model.classes_])
 
 
-def _hand_out(given: PredictOptions, labels: Any, shares: Any, classes: list[str]) -> None:
+def _kept(model: Any, table: TypedTable, given: PredictOptions) -> pd.DataFrame:
+    """Return the columns that are copied, if any, with a row for each of the table."""
+    import pandas as pd
+
+    names = tuple(dict.fromkeys(given.keep or ()))
+    table.require(names, "which --keep names")
+    own = {"prediction", "reason", "request", *map(_probability_of, model.classes_)}
+    if taken := [name for name in names if name in own]:
+        raise ValueError(
+            f"--keep {taken[0]} names a column of {given.new}, and predict writes one of that name "
+            f"itself. Rename it in the table, or leave it out."
+        )
+    index = pd.RangeIndex(len(table))
+    return pd.DataFrame({name: table[name].values.set_axis(index) for name in names}, index)
+
+
+def _hand_out(
+    given: PredictOptions, kept: pd.DataFrame, labels: Any, shares: Any, classes: list[str]
+) -> None:
     """Write the predictions into the file, or on stdout."""
     n, out = len(labels), given.out
     if out is not None:
         if out.exists() and out.samefile(given.new):
             raise FileExistsError(f"{out} is the table to predict on. Choose another --out.")
         with whole_file(out, overwrite=given.overwrite) as made:
-            write_table(_frame(labels, shares, classes), made, raw=given.raw)
+            write_table(_frame(kept, labels, shares, classes), made, raw=given.raw)
         note(f"{n} predictions are in {out}")
         if given.json:
             emit({"n_rows": n, "out": str(out)})
     elif given.json:
-        found: dict[str, Any] = {"n_rows": n, "predictions": labels}
+        found: dict[str, Any] = {"n_rows": n, **_for_machines(kept), "predictions": labels}
         if shares is not None:
             found |= {"classes": classes, "probabilities": shares}
         emit(found)
     else:
-        write_table(_frame(labels, shares, classes), None, raw=given.raw)
+        write_table(_frame(kept, labels, shares, classes), None, raw=given.raw)
 
 
 def predictions(model: Any, X: Any, groups: Any) -> Any:
@@ -180,13 +208,29 @@ def probabilities(model: Any, X: Any, groups: Any) -> Any:
     return model.predict_proba(X)
 
 
-def _frame(labels: Any, shares: Any, classes: list[str]) -> pd.DataFrame:
-    import pandas as pd
-
+def _frame(kept: pd.DataFrame, labels: Any, shares: Any, classes: list[str]) -> pd.DataFrame:
     columns = {"prediction": labels}
     if shares is not None:
-        columns |= {f"probability of {name}": shares[:, i] for i, name in enumerate(classes)}
-    return pd.DataFrame(columns)
+        columns |= {_probability_of(name): shares[:, i] for i, name in enumerate(classes)}
+    return kept.assign(**columns)
+
+
+def _probability_of(name: Any) -> str:
+    return f"probability of {name}"
+
+
+def _for_machines(kept: pd.DataFrame) -> dict[str, Any]:
+    """Return the columns that are copied, for ``--json``; what JSON has no type for is text."""
+
+    def value(cell: Any, gone: bool) -> Any:
+        return None if gone else cell if isinstance(cell, str | bool | int | float) else str(cell)
+
+    if not len(kept.columns):
+        return {}
+    cells = {
+        name: list(map(value, column.tolist(), column.isna())) for name, column in kept.items()
+    }
+    return {"kept": cells}
 
 
 # ---- with a reject option ------------------------------------------------------------
@@ -239,16 +283,14 @@ class Decided:
     delivered: dict[int, Any]
     waiting: int
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self, kept: pd.DataFrame) -> pd.DataFrame:
         """Return a row for each row of the table; an empty prediction is a refusal."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "prediction": pd.Series(self.predictions, dtype=object),
-                "reason": self.reasons,
-                "request": self.requests,
-            }
+        return kept.assign(
+            prediction=pd.Series(self.predictions, dtype=object),
+            reason=self.reasons,
+            request=self.requests,
         )
 
     def delivered_frame(self) -> pd.DataFrame:
@@ -401,13 +443,13 @@ def _refuse_one_place_for_two(**places: Path | None) -> None:
             raise ValueError(f"{path} is named by {other} and by {option}. Choose another file.")
 
 
-def _hand_out_decided(decided: Decided, given: PredictOptions) -> None:
+def _hand_out_decided(decided: Decided, kept: pd.DataFrame, given: PredictOptions) -> None:
     """Save the counts, then give the predictions: none is given that is not counted."""
     out, overwrite, raw = given.out, given.overwrite, given.raw
     with ExitStack() as whole:
         if out is not None:
             made = whole.enter_context(whole_file(out, overwrite=overwrite))
-            write_table(decided.frame(), made, raw=raw)
+            write_table(decided.frame(kept), made, raw=raw)
         if given.delivered is not None:
             made = whole.enter_context(whole_file(given.delivered, overwrite=overwrite))
             write_table(decided.delivered_frame(), made, raw=raw)
@@ -418,13 +460,13 @@ def _hand_out_decided(decided: Decided, given: PredictOptions) -> None:
         said["out"] = str(out)
         note(f"{len(decided.requests)} rows are in {out}")
     else:
-        said |= decided.rows_for_machines()
+        said |= _for_machines(kept) | decided.rows_for_machines()
     margins.say_calibrated(decided.option, given)
     decided.say(given.state)
     if given.json:
         emit(said | decided.facts_for_machines())
     elif out is None:
-        write_table(decided.frame(), None, raw=raw)
+        write_table(decided.frame(kept), None, raw=raw)
 
 
 def _columns(known: Training | None, named: tuple[str, ...]) -> tuple[str, ...]:
