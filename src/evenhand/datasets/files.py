@@ -37,8 +37,8 @@ _NO_TABLES = {
     b"\x93NUMPY": "a NumPy array",
 }
 _NAMED = re.compile(r"sep=(.)(?=[\r\n])")
-# Not "#,name" nor "#id,name": these are headers.
-_COMMENT = re.compile(r"#([# ]|[^,;\t|\r\n]*[\r\n]|[^\r\n]*[\r\n]+#)")
+# Not "#,name" nor "#id,name": these are headers. Words, as in "#made by x,y", may be either.
+_COMMENT = re.compile(r"#([# ]|[^,;\t|\r\n]*([\r\n]| [^,;\t|\r\n ])|[^\r\n]*[\r\n]+#)")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _written: ContextVar[tuple[str | None, str | None]] = ContextVar(
