@@ -30,9 +30,13 @@ def test_the_version_is_the_packages(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_on_every_option(run: Run, command: str) -> None:
+def test_every_command_has_help_on_every_option(
+    run: Run, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     said = run(*command.split(), "--help").stdout
     assert said == run(*command.split(), "-h").stdout
+    assert "…" not in said  # nothing is cut off
     for line in said.splitlines():
         if re.match(r"│ [* ] {1,4}--", line):  # farther in, a sentence wraps at a flag it names
             words = line.strip("│* ").split()

@@ -179,13 +179,20 @@ NTeachers = Annotated[
         rich_help_panel=TEACHERS,
     ),
 ]
+
+
+def _seed(given: int | None) -> int | None:
+    if given is not None and not 0 <= given <= LARGEST_SEED:
+        raise typer.BadParameter(f"{given} is not in the range 0<=x<={LARGEST_SEED}.")
+    return given
+
+
 Seed = Annotated[
     int | None,
     typer.Option(
-        min=0,
-        max=LARGEST_SEED,
-        help="Seeds splits, models and drawn rows. It never seeds the privacy noise, so two runs "
-        "differ.",
+        callback=_seed,  # as a range it would take the width of the help page that words need
+        help="Seeds splits, models and drawn rows: 0 or more. It never seeds the privacy noise, so "
+        "two runs differ.",
     ),
 ]
 
