@@ -350,7 +350,8 @@ def default_mechanism(budget: Budget, *, n_teachers: int, n_queries: int, moves:
     GNMax(sigma=100.0)
     """
     wanted = moves * math.sqrt(2.0 * max(1, n_queries)) / budget.mu
-    return GNMax(sigma=min(wanted, LARGEST_NOISE_SHARE * n_teachers))
+    most = round(LARGEST_NOISE_SHARE * n_teachers, 1)  # 42.4, and not 42.400000000000006
+    return GNMax(sigma=min(wanted, most))
 
 
 def require_one_answer(
