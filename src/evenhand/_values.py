@@ -81,9 +81,15 @@ def listed(values: Iterable[object], most: int = 5) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value as it is typed: a scalar of NumPy as the number that it is."""
+    """Return a value as it is typed: a scalar of NumPy, also in a tuple, as the number it is."""
+    return repr(_typed(value))
+
+
+def _typed(value: object) -> object:
     np = sys.modules.get("numpy")  # without it there is no scalar of its own
-    return repr(value.item() if np and isinstance(value, np.generic) else value)
+    if isinstance(value, tuple):
+        return tuple(map(_typed, value))
+    return value.item() if np and isinstance(value, np.generic) else value
 
 
 def count(n: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from evenhand import _values
 from evenhand.datasets.columns import Column
 from evenhand.typing import BoolArray, IntArray
 
@@ -59,7 +60,9 @@ class Constraint:
         For a rare range ``conditions={column: (low, high)}`` is faster: nothing is thrown away.
         """
         if not low <= high:
-            raise ValueError(f"A range is (low, high) with low <= high, got {(low, high)!r}.")
+            raise ValueError(
+                f"A range is (low, high) with low <= high, got {_values.plain((low, high))}."
+            )
 
         def keeps(rows: pd.DataFrame) -> BoolArray:
             values = _ordered(rows, column)

@@ -198,7 +198,7 @@ def _given(column: ColumnCode, value: object) -> tuple[ColumnCode, FloatArray]:
             raise ValueError(f"Column {column.name!r} is never missing: ask for a value.")
         likelihood[-1] = 1.0
     elif column.bins is None:
-        text = given.texts[0] if len(values) == 1 else repr(value)
+        text = given.texts[0] if len(values) == 1 else _values.plain(value)
         known = Conditions(names=(column.name,), categories=(column.schema.categories,))
         likelihood[known.position(column.name, text)] = 1.0
     else:
