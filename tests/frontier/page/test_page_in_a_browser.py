@@ -452,6 +452,46 @@ FITS = """() => { const width = document.documentElement.clientWidth;
     return document.documentElement.scrollWidth <= width && out.length === 0; }"""
 
 
+CONTRAST = """() => {
+    const parts = colour => {
+      const context = document.createElement("canvas").getContext("2d", {colorSpace: "srgb"});
+      context.fillStyle = colour; context.fillRect(0, 0, 1, 1);
+      return [...context.getImageData(0, 0, 1, 1).data]; };
+    const light = colour => { const [r, g, b] = parts(colour).map(v => {
+        const part = v / 255;
+        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05; };
+    const behind = e => { for (; e; e = e.parentElement) {
+        const colour = getComputedStyle(e).backgroundColor;
+        if (parts(colour)[3] === 255) return light(colour); } };
+    const words = [...document.querySelectorAll("body *")].filter(e => e.checkVisibility() &&
+      [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()));
+    return words.map(e => { const [ink, page] = [light(getComputedStyle(e).color), behind(e)];
+      return [Math.max(ink, page) / Math.min(ink, page), e.outerHTML.slice(0, 200)]; });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_can_be_read_in_light_and_in_dark_and_charts_stand_on_white(
+    scheme: str, fresh: Any
+) -> None:
+    fresh.emulate_media(color_scheme=scheme)
+    try:
+        page = fresh.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        assert (page == "rgb(255, 255, 255)") == (scheme == "light")
+        fresh.locator("#list tbody button").first.click()
+        found = fresh.evaluate(CONTRAST)
+        assert len(found) > 100
+        assert [words for contrast, words in found if contrast < 4.5] == []  # WCAG 2.2, level AA
+        papers = fresh.evaluate(
+            "[...document.querySelectorAll('.view, .tick canvas')]"
+            ".map(e => getComputedStyle(e).backgroundColor)"
+        )
+        assert {*papers} == {"rgb(255, 255, 255)"}  # whose colours are those of the drawings
+    finally:
+        fresh.emulate_media(color_scheme="light")
+
+
 @pytest.mark.parametrize("width", [1920, 1366, 1024, 640, 400])
 @pytest.mark.parametrize("name", ["many", "hostile"])
 def test_nothing_is_wider_than_the_window(
