@@ -425,8 +425,8 @@ def test_two_tables_refuse_it_before_anything_is_read() -> None:
 
 
 def test_where_noise_is_all_there_is_the_tree_stays() -> None:
-    # 4,000 records of the tree itself at epsilon .05. Without what shrinks the slopes, logarithms of
-    # weights are .25 in the mean, and at least .17 on each of eight seeds; with it .05, below .16.
+    # 4,000 records of the tree itself at epsilon .05. Without what shrinks slopes, logarithms of
+    # weights are .25 in the mean, at least .17 on each of eight seeds; with it .05, below .16.
     tree = some_tree()
     states, c = rows_of(CONDITIONS)
     off = []
