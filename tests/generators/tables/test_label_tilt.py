@@ -355,6 +355,25 @@ def test_without_the_tilt_pairs_have_its_part(
     assert made.ledger_.spent == pytest.approx(made.ledger_.budget.mu_squared, rel=1e-6)
 
 
+@pytest.mark.parametrize("pairs", [True, False])
+def test_of_one_label_or_too_many_readings_columns_have_its_part(
+    pairs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counted(frame: pd.DataFrame) -> tuple[Any, float]:
+        made = fit(frame, pairs=pairs, tilt=True)
+        (own,) = [e for e in made.ledger_.entries if e.purpose == marginal.OWN]
+        return made.tilt_, own.mu_squared
+
+    frame = copies(6000)
+    tilt, least = counted(frame)
+    assert tilt is not None
+    found = [counted(frame.assign(y="yes"))]
+    monkeypatch.setattr(marginal, "MOST_READINGS", 10)
+    found.append(counted(frame))
+    assert [tilt for tilt, _ in found] == [None, None]
+    assert all(more > 1.2 * least for _, more in found)
+
+
 @pytest.mark.parametrize("relation", ["add or remove one", "replace one"])
 def test_what_is_released_is_the_clipped_sum_with_the_noise_of_the_charge(
     relation: str, monkeypatch: pytest.MonkeyPatch

@@ -191,7 +191,8 @@ class MarginalSynthesizer(TableSynthesizer):
         self.tilt_ = None
         most = MOST_STATES if self.pairs else max(data.sizes)
         sizes = [min(size, most) for size in data.sizes]
-        if TILT in plan.shares and self._readings(sizes).n > MOST_READINGS:
+        readings = self._readings(sizes)
+        if TILT in plan.shares and (readings.n_labels < 2 or readings.n > MOST_READINGS):
             plan = plan.joined(OWN, {TILT})
         data, plan = self._learn_tree(data, plan, progress)
         if TILT not in plan.shares:
