@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer, load
+from evenhand.generators.aggregators import ProductSums
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables import label_tilt, marginal
 from evenhand.generators.tables.encoded import EncodedTable
@@ -401,6 +402,54 @@ def test_what_is_released_is_the_clipped_sum_with_the_noise_of_the_charge(
     low, high = chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], noise.size)
     assert low < (noise**2).sum() < high
     assert not low < ((noise / 2) ** 2).sum() < high
+
+
+@pytest.mark.parametrize("per_unit", [1, 3])
+def test_no_record_moves_a_sum_further_than_is_charged_given_what_was_released(
+    per_unit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 60 records each is left out, and of units each with its three, along the same releases."""
+    rng = np.random.default_rng(0)
+    tree, n = some_tree(), 60
+    condition = np.repeat(rng.choice(len(CONDITIONS), n // per_unit), per_unit)
+    codes = np.repeat(tree.sample(condition[::per_unit], rng), per_unit, axis=0)
+    codes[:per_unit] = (1, 2, 1)
+    weights = np.full(len(CONDITIONS), 40.0)
+    released: list[np.ndarray] = []
+
+    def along(rows: np.ndarray, *, first: bool) -> list[np.ndarray]:
+        totals: list[np.ndarray] = []
+
+        def door(self: BudgetPlan, aggregator: Any, purpose: str, **given: Any) -> Any:
+            def release(total: np.ndarray) -> np.ndarray:
+                totals.append(total)
+                if first:
+                    noisy = total * aggregator.unit + rng.normal(0, 3.0, total.shape)
+                    released.append(noisy)
+                return released[len(totals) - 1]
+
+            return release
+
+        monkeypatch.setattr(BudgetPlan, "door", door)
+        records = EncodedTable(
+            codes=codes[rows],
+            condition=condition[rows],
+            sizes=SIZES,
+            units=None,
+            per_unit=per_unit,
+        )
+        learnt(records, weights, 30.0, SeededNoise(0))
+        return totals
+
+    whole, far = along(np.arange(n), first=True), []
+    for at in range(0, n, per_unit):
+        left = np.delete(np.arange(n), np.arange(at, at + per_unit))
+        apart = [one - other for one, other in zip(whole, along(left, first=False), strict=True)]
+        far += [float(np.linalg.norm(some.astype(float))) for some in apart]
+    sums = ProductSums(n_left=N_LABELS - 1, n_right=1, per_unit=per_unit)
+    declared = sums.l2_sensitivity("add or remove one")
+    assert max(far) <= declared
+    assert max(far) > 0.98 * declared
 
 
 def test_of_many_records_some_are_read_by_a_coin_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
