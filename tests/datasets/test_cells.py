@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evenhand import Budget, PATEClassifier
 from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.cells import CellTable
+from evenhand.privacy import SeededNoise
 
 TEXTS = ("a", "b", "1", "True", "2.5", "")
 NUMBERS = st.one_of(
@@ -67,7 +68,8 @@ def test_a_model_predicts_on_cells_as_on_a_frame(n_classes: int) -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=900), "c": rng.choice(["a", "b"], 900)})
     y = np.digitize(X["x"], np.linspace(-1, 1, n_classes - 1))
-    model = PATEClassifier(budget=Budget(epsilon=50.0, delta=1e-5), n_teachers=5, random_state=0)
+    budget = Budget(epsilon=50.0, delta=1e-5)
+    model = PATEClassifier(budget, n_teachers=5, noise=SeededNoise(0), random_state=0)
     model.fit(X[:600], y[:600], X_public=X[600:])
     cells = CellTable(X.to_dict("records"), X.columns)
     assert model.predict(cells).tolist() == model.predict(X).tolist()
