@@ -17,7 +17,7 @@ of it."""
 POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_post")
 """Where fairness can be put into PATE, along the data's way."""
 
-SYNTHETIC_SHARE: Final = 0.5
+SYNTHETIC_SHARE: Final = 0.8
 """Share of the budget for the noisy counts from which rows are drawn, where none are public, and
 whose labels the student learns (``reproductions/no_public_rows.py``)."""
 

@@ -45,6 +45,7 @@ from evenhand.estimators.given_rows import encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, stage
 from evenhand.estimators.ledgers import answers_budget, open_run, parted
 from evenhand.estimators.plan import (
+    DEGREE,
     choose_mechanism,
     choose_n_teachers,
     warn_of_drowning,
@@ -362,7 +363,10 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Train one teacher per part of the private rows, and let all of them vote."""
         data = given.data
         drawn = data.drawn if data.asks_drawn_rows else None
-        encoder, X_public = encoded(data.X_public, self.schema if drawn is None else drawn.schema)
+        schema = self.schema if drawn is None else drawn.schema
+        # Labels of many drawn rows, by counts, have little noise: they tell the bends of curves.
+        degree = DEGREE if _labels_beside(data) else 0
+        encoder, X_public = encoded(data.X_public, schema, degree=degree)
         if data.cast is not None:
             cast = None if isinstance(data.cast, NoisySums) else data.cast.votes
             return Taught(given=given, votes=cast, encoder=encoder, X_public=X_public)
@@ -591,16 +595,14 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     def _beside(self, taught: Taught) -> LabelsBeside | None:
         """Return labelled rows that were drawn from the noisy counts, where there are any."""
         data = taught.given.data
-        if (drawn := data.drawn) is None or drawn.labels_natural is None:
+        if not (weight := _labels_beside(data)):
             return None
-        assert data.to_draw is not None
-        settings = data.to_draw.settings
-        if not settings.label_weight:
-            return None
+        assert data.drawn is not None
+        assert data.drawn.labels_natural is not None
         return LabelsBeside(
-            X=taught.encoder.transform(drawn.natural),
-            labels=drawn.labels_natural,
-            weight=settings.label_weight,
+            X=taught.encoder.transform(data.drawn.natural),
+            labels=data.drawn.labels_natural,
+            weight=weight,
         )
 
     def _describe(self) -> FittedModel:
@@ -636,6 +638,14 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             teachers=self.teachers,
             drift=self.drift_ or (),
         )
+
+
+def _labels_beside(data: FitInputs) -> float:
+    """Return what labels of drawn rows by the counts weigh in the student's loss; 0 for none."""
+    if data.drawn is None or data.drawn.labels_natural is None:
+        return 0.0
+    assert data.to_draw is not None
+    return data.to_draw.settings.label_weight
 
 
 def _reads_no_labels(student: Any) -> str:

@@ -32,14 +32,16 @@ class UnknownCategories(UserWarning):
     """A model decides about rows of which a column has no category that it learned."""
 
 
-def encoded(X_public: Any, schema: Any) -> tuple[PublicEncoder | PixelEncoder, Any]:
+def encoded(
+    X_public: Any, schema: Any, *, degree: int = 0
+) -> tuple[PublicEncoder | PixelEncoder, Any]:
     """Return what turns rows into numbers, learned from public rows alone, and these rows.
 
-    Pictures stay what they are: networks read them.
+    With curves of a ``degree`` beside numbers. Pictures stay what they are: networks read them.
     """
     if not isinstance(X_public, np.ndarray) or X_public.ndim == 2:
         public = TypedTable.of(X_public, "public table")
-        encoder = PublicEncoder(schema).fit(public)
+        encoder = PublicEncoder(schema, degree=degree).fit(public)
         return encoder, encoder.transform(public)
     if schema is not None:
         raise ValueError("Pictures have no columns, and schema= describes columns: leave it.")

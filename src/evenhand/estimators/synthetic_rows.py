@@ -31,8 +31,9 @@ class SyntheticRows:
     ``MarginalSynthesizer`` counts features, label and group with noise under the ledger of the fit;
     rows are drawn from these counts, and the teachers are asked for their labels. A student that
     learns noisy shares learns the labels that the counts give other drawn rows beside them: votes
-    know what counts of single and pairs of columns do not, and counts have less noise. What a
-    schema does not declare of the columns is released from the same share.
+    know what counts of single and pairs of columns do not, and counts have less noise. These are
+    many, so curves stand beside numbers, which bend what a student learns (``PublicEncoder``). What
+    a schema does not declare of the columns is released from the same share.
 
     With ``X_public`` the teachers are asked about the public rows, and a margin is read there; the
     drawn rows have labels for the student alone. Categories and bounds are then those of the public
@@ -41,7 +42,7 @@ class SyntheticRows:
     Parameters
     ----------
     share : float, optional
-        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1). Default 0.5 where
+        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1). Default 0.8 where
         the student learns labels by the counts, else 0.2.
     n_rows : int, default 2000
         Rows to draw and to ask about; with ``X_public`` nobody is asked about drawn rows. Drawing
@@ -57,7 +58,7 @@ class SyntheticRows:
         Rows of one unit that are counted, where ``unit_ids`` say whose they are.
     keep : tuple of str
         Columns to take as they are although they look like identifiers or dates.
-    label_weight : float, default 1.0
+    label_weight : float, default 16.0
         What the labels by the counts weigh in the student's loss, beside the answers; 0 for
         answers alone. At least 0. Without public rows a student of released labels
         (``FairPATEClassifier``) reads none.
@@ -91,7 +92,7 @@ class SyntheticRows:
     pairs: bool = True
     per_unit: int = 1
     keep: tuple[str, ...] = ()
-    label_weight: float = 1.0
+    label_weight: float = 16.0
 
     def __post_init__(self) -> None:
         if self.share is not None:
