@@ -17,10 +17,11 @@ from evenhand import (
     FairSharesClassifier,
     PATEClassifier,
 )
+from evenhand._words import SYNTHETIC_SHARE
 from evenhand.baselines import InterventionClassifier
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.schema import Schema
-from evenhand.estimators import fit_many
+from evenhand.estimators import base, fit_many
 from evenhand.estimators.drawn_rows import ANSWERS, COUNTS, _by_public_rows
 from evenhand.estimators.drift import PURPOSE as DRIFT
 from evenhand.estimators.drift import DriftWarning
@@ -91,7 +92,7 @@ def test_counts_and_answers_stay_within_one_budget_and_the_claim_lists_both(
     assert of_counts == sorted(of_counts, reverse=True)  # all counts, then all answers
     assert all(ANSWERS in e.account for e, c in zip(entries, of_counts, strict=True) if not c)
     counts = sum(e.mu_squared for e, c in zip(entries, of_counts, strict=True) if c)
-    assert counts == pytest.approx(0.5 * BUDGET.mu_squared, rel=1e-6)
+    assert counts == pytest.approx(SYNTHETIC_SHARE * BUDGET.mu_squared, rel=1e-6)
     assert model.ledger_.spent <= BUDGET.mu_squared
     assert not all(of_counts)
     assert len(model.answers_) == len(PUBLIC[0])
@@ -126,8 +127,9 @@ def test_the_margin_is_kept_on_the_real_public_rows(method: Any) -> None:
 
 @pytest.mark.parametrize("mechanism", [None, GNMax(sigma=0.01)])
 def test_with_a_share_and_a_weight_near_zero_it_is_the_model_of_the_answers_alone(
-    mechanism: GNMax | None,
+    mechanism: GNMax | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(base, "DEGREE", 0)  # but for the curves beside numbers
     # At such an epsilon the noise is below a hundredth of a vote, so teachers, votes and student
     # are compared, whose seeds the drawn rows must not move.
     settings: dict[str, Any] = {
@@ -141,6 +143,18 @@ def test_with_a_share_and_a_weight_near_zero_it_is_the_model_of_the_answers_alon
     found = [model.predict_proba(NEW[0])[:, 1] for model in (plain, both, heavy)]
     assert np.abs(found[0] - found[1]).max() < 1e-3
     assert np.abs(found[0] - found[2]).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("public", "degree"),
+    [(None, 0), ("synthetic", base.DEGREE), (SyntheticRows(label_weight=1.0), base.DEGREE)],
+)
+def test_curves_stand_beside_numbers_where_labels_by_the_counts_are_learnt(
+    public: Any, degree: int
+) -> None:
+    model = fitted(PATEClassifier, public=public)
+    assert isinstance(model.encoder_, PublicEncoder)
+    assert model.encoder_.degree == degree
 
 
 @pytest.mark.parametrize("method", [FairSharesClassifier, FairPATEClassifier])
@@ -228,7 +242,8 @@ def test_public_rows_are_compared_with_the_private_ones_beside() -> None:
     for entry in model.ledger_.entries:
         spent[next(name for name in spent if name in entry.account)] += entry.mu_squared
     parts = [part / BUDGET.mu_squared for part in spent.values()]
-    assert parts == pytest.approx([0.05, 0.5, 0.45], rel=1e-5)
+    rest = 1.0 - 0.05 - SYNTHETIC_SHARE
+    assert parts == pytest.approx([0.05, SYNTHETIC_SHARE, rest], rel=1e-5)
     assert [column.name for column in model.drift_ if column.differs] == ["age"]
 
 

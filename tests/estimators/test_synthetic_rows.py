@@ -116,10 +116,10 @@ def test_labels_by_the_counts_have_the_codes_of_the_classes() -> None:
 
 
 def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
-    # Nearly the whole budget for counts: answers alone bring .63 of test rows right (spread .12
-    # over fits), with labels by the counts .935 (.02).
+    # Nearly the whole budget for counts: answers alone bring .57 of test rows right (.47 to .68 over
+    # six fits), with labels by the counts .96 (.94 to .97).
     X, y, _ = people(2000, seed=1)
-    right: dict[float, list[float]] = {0.0: [], 4.0: []}
+    right: dict[float, list[float]] = {0.0: [], 16.0: []}
     for weight, found in right.items():
         settings = SyntheticRows(n_rows=600, share=0.998, label_weight=weight)
         for seed in range(3):
@@ -128,8 +128,8 @@ def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
                 model = fitted(public=settings, schema=SCHEMA, noise=SeededNoise(seed))
                 found.append(float((model.without_margin().predict(X) == y).mean()))
             assert ("learns labels" in model.choices_[0]) == (weight > 0)
-    assert min(right[4.0]) > 0.8
-    assert np.mean(right[4.0]) > np.mean(right[0.0]) + 0.05
+    assert min(right[16.0]) > 0.85
+    assert np.mean(right[16.0]) > np.mean(right[0.0]) + 0.05
 
 
 def test_who_learns_labels_reads_none_by_the_counts_and_pays_less_for_them() -> None:
