@@ -99,7 +99,7 @@ def test_counts_and_answers_stay_within_one_budget_and_the_claim_lists_both(
     claim = model.guarantee_
     assert (claim.epsilon, claim.delta) == (4.0, 1e-5)
     assert claim.mu_squared == pytest.approx(BUDGET.mu_squared)
-    assert f"two releases: {COUNTS} (50% of the budget), and {ANSWERS}" in claim.accounting
+    assert f"two releases: {COUNTS} (80% of the budget), and {ANSWERS}" in claim.accounting
     assert "the features of the 400 public rows" in claim.public[0]
     assert any("which are those of the public rows" in words for words in claim.public)
     assert not any("no row" in words for words in claim.public)
@@ -107,7 +107,7 @@ def test_counts_and_answers_stay_within_one_budget_and_the_claim_lists_both(
     assert (loaded.guarantee_, loaded.choices_) == (claim, model.choices_)
     assert loaded.public == model.public
     assert (loaded.predict(NEW[0]) == model.predict(NEW[0])).all()
-    assert loaded.fitted_.of_drawn_rows[0].startswith("Beside the public rows: 50% of the budget")
+    assert loaded.fitted_.of_drawn_rows[0].startswith("Beside the public rows: 80% of the budget")
     assert loaded.fitted_.asked_about == "public rows"
     write_report(loaded, tmp_path / "report.html")
     assert "labels of rows drawn from the counts" in (tmp_path / "report.html").read_text()

@@ -116,8 +116,8 @@ def test_labels_by_the_counts_have_the_codes_of_the_classes() -> None:
 
 
 def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
-    # Nearly the whole budget for counts: answers alone bring .57 of test rows right (.47 to .68 over
-    # six fits), with labels by the counts .96 (.94 to .97).
+    # Nearly the whole budget for counts: answers alone bring .57 of test rows right (.47 to .68
+    # over six fits), with labels by the counts .96 (.94 to .97).
     X, y, _ = people(2000, seed=1)
     right: dict[float, list[float]] = {0.0: [], 16.0: []}
     for weight, found in right.items():
