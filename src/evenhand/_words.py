@@ -19,7 +19,7 @@ POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_po
 
 SYNTHETIC_SHARE: Final = 0.8
 """Share of the budget for the noisy counts from which rows are drawn, where none are public, and
-whose labels the student learns (``reproductions/no_public_rows.py``)."""
+whose labels the student learns (``reproductions/rows_and_counts.py``)."""
 
 SHARE_FOR_ROWS: Final = 0.2
 """The same where counts are there for rows alone."""
