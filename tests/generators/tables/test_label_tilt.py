@@ -357,13 +357,14 @@ def test_without_the_tilt_pairs_have_its_part(
 
 
 @pytest.mark.parametrize("pairs", [True, False])
-def test_of_one_label_or_too_many_readings_columns_have_its_part(
+def test_of_one_label_or_too_many_readings_pairs_or_columns_have_its_part(
     pairs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def counted(frame: pd.DataFrame) -> tuple[Any, float]:
         made = fit(frame, pairs=pairs, tilt=True)
-        (own,) = [e for e in made.ledger_.entries if e.purpose == marginal.OWN]
-        return made.tilt_, own.mu_squared
+        purpose = marginal.PAIRS if pairs else marginal.OWN
+        (entry,) = [e for e in made.ledger_.entries if e.purpose == purpose]
+        return made.tilt_, entry.mu_squared
 
     frame = copies(6000)
     tilt, least = counted(frame)

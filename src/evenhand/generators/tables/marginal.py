@@ -193,7 +193,7 @@ class MarginalSynthesizer(TableSynthesizer):
         sizes = [min(size, most) for size in data.sizes]
         readings = self._readings(sizes)
         if TILT in plan.shares and (readings.n_labels < 2 or readings.n > MOST_READINGS):
-            plan = plan.joined(OWN, {TILT})
+            plan = plan.joined(PAIRS if self.pairs else OWN, {TILT})
         data, plan = self._learn_tree(data, plan, progress)
         if TILT not in plan.shares:
             return
