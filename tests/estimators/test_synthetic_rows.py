@@ -21,6 +21,8 @@ from evenhand.datasets import Schema
 from evenhand.estimators import fit_many
 from evenhand.estimators.drawn_rows import PURPOSE, VOTES, RowsToDraw
 from evenhand.estimators.synthetic_rows import SyntheticRows, SyntheticRowsWarning
+from evenhand.generators.tables.label_tilt import TILT
+from evenhand.generators.tables.marginal import CHOICE, OWN, PAIRS
 from evenhand.privacy import BudgetExceeded, Ledger, NoisyHistogram, SeededNoise
 from evenhand.report import write_report
 from evenhand.testing.audit import claimed_mu
@@ -95,6 +97,17 @@ def test_a_share_of_the_budget_pays_for_the_counts_and_the_rest_for_answers() ->
         assert spent[PURPOSE] == pytest.approx(share * whole, rel=1e-6)
         assert spent[VOTES] == pytest.approx((1 - share) * whole, rel=1e-6)
         assert f"{share:.0%} of the budget" in model.choices_[0]
+
+
+@pytest.mark.parametrize(("weight", "share"), [(16.0, 0.5), (0.0, 0.2)])
+def test_of_counts_whose_labels_are_learnt_half_goes_to_the_odds_of_these(
+    weight: float, share: float
+) -> None:
+    model = fitted(public=SyntheticRows(label_weight=weight, n_rows=600), schema=SCHEMA)
+    learnt = (OWN, CHOICE, PAIRS, TILT)
+    counts = [e for e in model.ledger_.entries if PURPOSE in e.account and e.purpose in learnt]
+    (odds,) = [e for e in counts if e.purpose == TILT]
+    assert odds.mu_squared == pytest.approx(share * sum(e.mu_squared for e in counts), rel=1e-6)
 
 
 def test_labels_by_the_counts_have_the_codes_of_the_classes() -> None:

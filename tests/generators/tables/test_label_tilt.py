@@ -326,14 +326,27 @@ def test_a_saved_generator_draws_the_same_rows(tmp_path: Path) -> None:
 # What it costs
 
 
-def test_the_tilt_is_one_charge_of_a_fifth_before_its_noise() -> None:
-    made = fit(copies(6000))
+@pytest.mark.parametrize("settings", [{}, {"tilt_share": 0.5}])
+def test_the_tilt_is_one_charge_of_its_share_before_its_noise(settings: dict[str, Any]) -> None:
+    made = fit(copies(6000), **settings)
+    share = settings.get("tilt_share", 0.2)
     (entry,) = [e for e in made.ledger_.entries if e.purpose == TILT]
     assert entry.n_uses == STEPS
     own = (marginal.OWN, marginal.CHOICE, marginal.PAIRS, TILT)
     learnt = sum(e.mu_squared for e in made.ledger_.entries if e.purpose in own)
-    assert entry.mu_squared == pytest.approx(marginal.TILT_SHARE * learnt, rel=1e-6)
+    assert entry.mu_squared == pytest.approx(share * learnt, rel=1e-6)
     assert made.ledger_.spent == pytest.approx(BUDGET.mu_squared, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.2, "half"])
+def test_a_share_that_is_none_is_refused_before_anything_is_spent(share: Any) -> None:
+    ledger = Ledger(BUDGET, noise=SeededNoise(0))
+    made = MarginalSynthesizer(tilt_share=share)
+    frame = copies(300)
+    payload = made.read(frame, label="y", sensitive="g", schema=schema_of(frame))
+    with pytest.raises((ValueError, TypeError), match=f"tilt_share.*{share!r}"):
+        made.fit_within(payload, ledger, delta=1e-6)
+    assert ledger.spent == 0.0
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,6 @@ OWN: Final = "counts of each column by label and group"
 CHOICE: Final = "which pairs of columns depend on each other"
 PAIRS: Final = "counts of the chosen pairs of columns"
 
-TILT_SHARE: Final = 0.2
-"""Of the budget's ``mu**2``; set on ACS-Income, Bank and Credit."""
-
 NARROW, WIDE = 2, 3
 """Columns from which one may hang: where the noise leaves pairs alone, and where it leaves more."""
 
@@ -123,8 +120,11 @@ class MarginalSynthesizer(TableSynthesizer):
         columns that depend on each other are kept, and fits take longer. At least 1. Default: 3
         where three columns of the usual number of states stand in one table by step 3, else 2.
     tilt : bool, optional
-        Step 5, for a fifth of the budget. Default: with ``pairs``, where the records are enough for
-        the numbers of a gradient, by the noisy count; else steps 2 and 3 have that fifth.
+        Step 5. Default: with ``pairs``, where the records are enough for the numbers of a gradient,
+        by the noisy count; else steps 2 and 3 have its budget.
+    tilt_share : float, default 0.2
+        Share of the budget (of ``mu**2``) that step 5 costs, in (0, 1). More serves linear models
+        of the drawn rows, less the likeness of pairs of columns.
     **others
         ``neighbors``, ``n_bins``, ``noise`` and ``random_state``, see ``TableSynthesizer``.
 
@@ -174,16 +174,19 @@ class MarginalSynthesizer(TableSynthesizer):
     pairs: bool = True
     width: int | None = None
     tilt: bool | None = None
+    tilt_share: float = 0.2  # set on ACS-Income, Bank and Credit
 
     def _foresee(self, known: Any) -> None:
         if self.width is not None:
             _checks.at_least("width", self.width, 1)
 
     def _shares(self) -> Mapping[str, float]:
+        of_tilt = _checks.open_unit("tilt_share", self.tilt_share)
         shares = {OWN: 0.5, CHOICE: 0.05, PAIRS: 0.45} if self.pairs else {OWN: 1.0}
         if not (self.pairs if self.tilt is None else self.tilt):
             return shares
-        return {**{n: (1.0 - TILT_SHARE) * s for n, s in shares.items()}, TILT: TILT_SHARE}
+        rest = {name: (1.0 - of_tilt) * share for name, share in shares.items()}
+        return {**rest, TILT: of_tilt}
 
     def _learn(
         self, data: CountedRows, plan: BudgetPlan, rng: np.random.Generator, progress: Progress
