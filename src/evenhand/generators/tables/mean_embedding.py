@@ -17,6 +17,7 @@ from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.private_table import KnownOfTable
 from evenhand.generators.tables.random_features import MixedFeatures
 from evenhand.generators.tables.synthesizer import TableSynthesizer
+from evenhand.generators.tables.tree_distribution import draw_states
 from evenhand.typing import Array, FloatArray, IntArray
 
 _CHUNK = 4096  # rows whose features are held at once
@@ -109,10 +110,7 @@ class MeanEmbeddingSynthesizer(TableSynthesizer):
             probabilities = self.probabilities_[
                 conditions, part, self.starts_[j] : self.starts_[j + 1]
             ]
-            cumulated = np.cumsum(probabilities, axis=1)
-            u = rng.random(len(conditions)) * cumulated[:, -1]
-            below = (cumulated <= u[:, None]).sum(axis=1)
-            out[:, j] = np.minimum(below, probabilities.shape[1] - 1)
+            out[:, j] = draw_states(probabilities, rng.random(len(conditions)))
         return out
 
     def _arrays(self) -> dict[str, Array]:

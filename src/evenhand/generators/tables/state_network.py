@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand.generators.tables.tree_distribution import draw_states
 from evenhand.learners.nets.layers import Layers, layers_of, named_layers, through
 from evenhand.typing import Array, FloatArray, IntArray
 
@@ -122,10 +123,8 @@ def pick(probabilities: FloatArray, starts: IntArray, rng: np.random.Generator) 
     """Draw a state of every column from probabilities (n_rows, n_states)."""
     out = np.empty((len(probabilities), len(starts) - 1), dtype=np.int64)
     for j in range(out.shape[1]):
-        cumulated = np.cumsum(probabilities[:, starts[j] : starts[j + 1]], axis=1)
-        u = rng.random(len(probabilities)) * cumulated[:, -1]
-        below = (cumulated <= u[:, None]).sum(axis=1)
-        out[:, j] = np.minimum(below, cumulated.shape[1] - 1)
+        own = probabilities[:, starts[j] : starts[j + 1]]
+        out[:, j] = draw_states(own, rng.random(len(own)))
     return out
 
 
