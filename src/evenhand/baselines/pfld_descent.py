@@ -53,7 +53,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
-from evenhand.learners.gradients import DenseGradients, probabilities
+from evenhand.learners.gradients import DenseGradients, probabilities, rowwise
 from evenhand.learners.learner import Progress
 from evenhand.typing import FloatArray, IntArray
 
@@ -262,7 +262,7 @@ class PFLDState:
             estimated=np.zeros(cells),
             inputs=[],
             F=np.zeros((0, n_classes)),
-            lengths=_rowwise(X),
+            lengths=rowwise(X),
         )
 
     def forward(self) -> None:
@@ -354,8 +354,8 @@ class PFLDState:
         for a, b in combinations(range(self.sizes.shape[1]), 2):
             backs = self._backs(self._gradient(pull[:, a] - pull[:, b]))
             # Of every layer's input with its 1, times what came back to the layer.
-            lengths = [self.lengths, *map(_rowwise, self.inputs[1:])]
-            norms = sum(_rowwise(b) * (a + 1.0) for a, b in zip(lengths, backs, strict=True))
+            lengths = [self.lengths, *map(rowwise, self.inputs[1:])]
+            norms = sum(rowwise(b) * (a + 1.0) for a, b in zip(lengths, backs, strict=True))
             square = np.maximum(square, norms)
         return np.minimum(1.0, most / np.maximum(np.sqrt(square), TINY * most))
 
@@ -394,10 +394,4 @@ def _summed(values: FloatArray, cells: IntArray, shape: tuple[int, ...]) -> Floa
     n_cells = int(np.prod(shape[:-1]))
     columns = [np.bincount(cells, weights=each, minlength=n_cells) for each in values.T]
     out: FloatArray = np.stack(columns, axis=1).astype(np.float64).reshape(shape)
-    return out
-
-
-def _rowwise(a: FloatArray) -> FloatArray:
-    """Squared norm of each row."""
-    out: FloatArray = np.einsum("ij,ij->i", a, a)
     return out

@@ -197,6 +197,22 @@ def built(given: Any, shape: tuple[int, ...], n_outputs: int) -> Any:
     return module.to(torch.get_default_device())
 
 
+def outputs_of(module: Any, shape: tuple[int, ...]) -> list[int]:
+    """Return how many numbers one row has, and then each layer's output for it."""
+    found = [math.prod(shape)]
+
+    def note(_: Any, __: Any, out: Any) -> None:
+        if isinstance(out, torch.Tensor):
+            found.append(out[0].numel())
+
+    hooks = [part.register_forward_hook(note) for part in module.modules()]
+    with torch.no_grad():
+        module.eval()(torch.zeros((1, *shape)))
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
 def seeded_network(given: Any, shape: tuple[int, ...], n_outputs: int, seed: int) -> Any:
     """Return what ``built`` does, with weights of a seed; torch's generator stays as it was."""
     place = torch.get_default_device()

@@ -15,7 +15,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
 from evenhand.learners.nets.mlp import CHUNK_MODELS
-from evenhand.learners.nets.stack import StackedNetwork
+from evenhand.learners.nets.stack import StackedNetwork, network_of
 from evenhand.learners.nets.tensors import array, computing, floats
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
@@ -123,11 +123,7 @@ class StackedCritics:
     def network(self, t: int) -> tuple[tuple[FloatArray, FloatArray], ...]:
         """Return the layers of critic ``t``: weight (in, out) and bias (out,) of each."""
         network, _ = self._chunks[t // CHUNK_MODELS]
-        at = t % CHUNK_MODELS
-        return tuple(
-            (array(weight[at]).astype(np.float64), array(bias[at, 0]).astype(np.float64))
-            for weight, bias in network.layers
-        )
+        return network_of(network.layers, t % CHUNK_MODELS)
 
     def state(self, t: int) -> FloatArray:
         """Return everything that critic ``t`` remembers: weights, and the moments of Adam."""

@@ -13,7 +13,7 @@ from evenhand._torch import torch
 from evenhand.learners.learner import Progress, needed
 from evenhand.learners.nets.batches import Deal, Together, TrainedTogether
 from evenhand.learners.nets.regularizer import Regularizer
-from evenhand.learners.nets.stack import StackedNetwork, flat, layers_of
+from evenhand.learners.nets.stack import StackedNetwork, flat, layers_of, network_of
 from evenhand.learners.nets.tensors import array, computing, floats
 from evenhand.typing import FloatArray, IntArray
 
@@ -40,10 +40,7 @@ class MLPStack:
 
     def network(self, t: int) -> tuple[tuple[FloatArray, FloatArray], ...]:
         """Return the layers of model ``t``: weight (in, out) and bias (out,) of each."""
-        return tuple(
-            (array(weight[t]).astype(np.float64), array(bias[t, 0]).astype(np.float64))
-            for weight, bias in self.layers
-        )
+        return network_of(self.layers, t)
 
     def predict(self, X: FloatArray) -> IntArray:
         """Return the class of each row by each model, shape (n_models, n_rows)."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from evenhand._torch import require_torch, torch
 from evenhand.learners.gradients import TINY
-from evenhand.learners.nets.architectures import require_architecture, seeded_network
+from evenhand.learners.nets.architectures import outputs_of, require_architecture, seeded_network
 from evenhand.learners.nets.tensors import array, computing, features_of
 from evenhand.privacy.keystream import uniform
 from evenhand.typing import Array, FloatArray, IntArray
@@ -333,19 +333,8 @@ def _scales(gradients: Mapping[str, Any], room: float, n: int) -> Any:
 
 def _n_together(module: Any, shape: tuple[int, ...]) -> int:
     """Return how many records pass together, from public sizes alone."""
-    sizes = [int(np.prod(shape))]
-
-    def note(_: Any, __: Any, out: Any) -> None:
-        if isinstance(out, torch.Tensor):
-            sizes.append(int(out[0].numel()))
-
-    hooks = [part.register_forward_hook(note) for part in module.modules()]
-    with torch.no_grad():
-        module.eval()(torch.zeros((1, *shape)))
-    for hook in hooks:
-        hook.remove()
     n_weights = sum(int(value.numel()) for value in _trainable(module).values())
-    each: int = 4 * (2 * n_weights + 4 * sum(sizes))
+    each: int = 4 * (2 * n_weights + 4 * sum(outputs_of(module, shape)))
     return max(1, min(CHUNK_ROWS, CHUNK_BYTES // each))
 
 

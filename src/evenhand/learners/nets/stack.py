@@ -17,7 +17,7 @@ from evenhand.typing import FloatArray
 
 LANES: Final = 64  # floats; a stack ends on whole vectors, so no model meets a ragged end
 
-__all__ = ["LANES", "StackedNetwork", "flat", "layers_of"]
+__all__ = ["LANES", "StackedNetwork", "flat", "layers_of", "network_of"]
 
 
 class StackedNetwork:
@@ -99,6 +99,16 @@ def flat(n_models: int, sizes: tuple[int, ...]) -> Any:
     """Zeros for all parameters of all models, padded to whole vectors."""
     each = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
     return torch.zeros(round_up(n_models * each, LANES))
+
+
+def network_of(
+    layers: Sequence[tuple[Any, Any]], t: int
+) -> tuple[tuple[FloatArray, FloatArray], ...]:
+    """Return the layers of model ``t``: weight (in, out) and bias (out,) of each."""
+    return tuple(
+        (array(weight[t]).astype(np.float64), array(bias[t, 0]).astype(np.float64))
+        for weight, bias in layers
+    )
 
 
 def layers_of(flat: Any, n_models: int, sizes: tuple[int, ...]) -> list[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from evenhand._torch import torch
 from evenhand.learners.learner import Progress, needed
-from evenhand.learners.nets.architectures import require_architecture, seeded_network
+from evenhand.learners.nets.architectures import outputs_of, require_architecture, seeded_network
 from evenhand.learners.nets.batches import Deal, Together, TrainedTogether, round_up
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.learners.nets.stack import LANES
@@ -136,7 +136,7 @@ class StackedModules(TrainedTogether):
         shape = X.shape[1:]
         with computing(self.device):
             model = seeded_network(self.architecture, shape, n_classes, 0)
-            widest, alone = _widest(model, shape), _draws(model)
+            widest, alone = max(outputs_of(model, shape)), _draws(model)
             state = {
                 name: torch.zeros((len(rows), *value.shape), dtype=value.dtype, device="cpu")
                 for name, value in model.state_dict().items()
@@ -247,22 +247,6 @@ def _in_one_block(weights: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         views[name].grad = block.grad[here].view(value.shape)
         first += value.numel()
     return block, views
-
-
-def _widest(module: Any, shape: tuple[int, ...]) -> int:
-    """Return how many numbers the largest layer puts out for one row."""
-    found = [math.prod(shape)]
-
-    def note(_: Any, __: Any, out: Any) -> None:
-        if isinstance(out, torch.Tensor):
-            found.append(out[0].numel())
-
-    hooks = [part.register_forward_hook(note) for part in module.modules()]
-    with torch.no_grad():
-        module.eval()(torch.zeros((1, *shape)))
-    for hook in hooks:
-        hook.remove()
-    return max(found)
 
 
 def _draws(module: Any) -> bool:
