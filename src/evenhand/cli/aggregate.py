@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from evenhand._roles import Roles
-from evenhand.cli import options, results
+from evenhand.cli import accounts, options, results
 from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import progress_bars, table
 from evenhand.cli.options import ACCOUNT, FAIRNESS, PRIVACY, choice
 from evenhand.cli.output import Training, require_free, write_model_folder
 from evenhand.cli.tables import group_columns, read, sensitive_features
-from evenhand.cli.train import account_of
 
 if TYPE_CHECKING:
     from evenhand._signing import PublicKey
@@ -186,7 +185,7 @@ def aggregate(given: AggregateOptions) -> None:
     summary = results.of_run(model, measured, given.reference) | {
         "model": str(given.out),
         "owners": _owners(collected),
-        "account": None if budget is None else account_of(budget),
+        "account": None if budget is None else accounts.state_of(budget),
         "wall_s": time.perf_counter() - started,
     }
     results.show_run(
@@ -218,8 +217,7 @@ def _check(given: AggregateOptions) -> None:
         raise ValueError("--method pate keeps no margin. Leave --margin out, or use fair-shares.")
     if given.test is not None and given.label is None:
         raise ValueError("--test needs --label, the column of its classes.")
-    if (given.ledger is None) != (given.account_epsilon is None):
-        raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
+    accounts.require_whole(given.ledger, given.account_epsilon)
 
 
 def _check_source(given: AggregateOptions) -> None:
@@ -295,18 +293,9 @@ def _estimator(method: str) -> Any:
 
 def _account(given: AggregateOptions, votes: OwnerVotes) -> Ledger | None:
     """Open the account of the owners: a round that is run twice is charged twice."""
-    if given.ledger is None or given.account_epsilon is None:
-        return None
-    from evenhand.privacy import Budget, DatabaseStore, Ledger
-
-    return Ledger(
-        Budget(epsilon=given.account_epsilon, delta=given.delta),
-        noise=options.noise(given.noise),
-        store=DatabaseStore(given.ledger),
-        account=given.account,
-        facts={"asked": "votes of owners"},
-        unit=votes.unit,
-        neighbors=votes.neighbors,
+    noise = options.noise(given.noise)
+    return accounts.opened(
+        given, accounts.OF_OWNERS, noise=noise, unit=votes.unit, neighbors=votes.neighbors
     )
 
 

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.cli import options
+from evenhand.cli import accounts, options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, note, show, table
 from evenhand.cli.options import EPSILON, ReadsTables
 from evenhand.cli.output import require_place, whole_file
-from evenhand.cli.train import account_in_words, account_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from evenhand.estimators.assessment import Assessment, View
     from evenhand.fairness.intervals import Estimate
-    from evenhand.privacy import Ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +89,7 @@ def assess(given: AssessOptions) -> None:
     from evenhand.estimators.assessment import assess as assessed
     from evenhand.privacy import BudgetExceeded
 
-    if (given.ledger is None) != (given.account_epsilon is None):
-        raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
+    accounts.require_whole(given.ledger, given.account_epsilon)
     if given.out is not None:  # before anything is spent
         require_place(given.out, overwrite=given.overwrite)
     read = tables.read(given.decisions)
@@ -103,7 +100,12 @@ def assess(given: AssessOptions) -> None:
     if given.label is not None:
         read.require([given.label], "which --label names")
         truth = [text_of(v) for v in tables.labels(read, given.label).tolist()]
-    account = _account(given)
+    account = accounts.opened(
+        given,
+        {"asked": "assessments of decisions"},
+        delta=given.account_delta,
+        neighbors="add or remove one",
+    )
     try:
         found = assessed(
             decided,
@@ -116,10 +118,10 @@ def assess(given: AssessOptions) -> None:
     except BudgetExceeded:
         assert account is not None
         raise BudgetExceeded(
-            f"{account_in_words(account)} A table at --epsilon {given.epsilon:g} does not fit: "
+            f"{accounts.in_words(account)} A table at --epsilon {given.epsilon:g} does not fit: "
             f"nothing was charged or released. Ask for a smaller --epsilon."
         ) from None
-    state = {} if account is None else {"account": account_of(account)}
+    state = {} if account is None else {"account": accounts.state_of(account)}
     try:
         if given.out is not None:
             with whole_file(given.out, overwrite=given.overwrite) as made:
@@ -132,22 +134,7 @@ def assess(given: AssessOptions) -> None:
         if given.json:
             emit(found.to_dict() | state)
         else:
-            show(*_parts(found), *([] if account is None else [account_in_words(account)]))
-
-
-def _account(given: AssessOptions) -> Ledger | None:
-    """Open the account of the people who are assessed; nothing of them is said but that."""
-    if given.ledger is None or given.account_epsilon is None:
-        return None
-    from evenhand.privacy import Budget, DatabaseStore, Ledger
-
-    return Ledger(
-        Budget(epsilon=given.account_epsilon, delta=given.account_delta),
-        store=DatabaseStore(given.ledger),
-        account=given.account,
-        facts={"asked": "assessments of decisions"},
-        neighbors="add or remove one",
-    )
+            show(*_parts(found), *([] if account is None else [accounts.in_words(account)]))
 
 
 def _parts(found: Assessment) -> list[str | Table]:

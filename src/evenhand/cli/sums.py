@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli import options
+from evenhand.cli import accounts, options
 from evenhand.cli.aggregate import DELTA, keys_in
 from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, show
@@ -70,21 +70,12 @@ def plan(given: PlanOptions) -> None:
     from evenhand.owners.digests import PublicRows
     from evenhand.owners.noisy_sums import plan_round
     from evenhand.owners.sum_files import RoundFile
-    from evenhand.privacy import Budget, DatabaseStore, Ledger
+    from evenhand.privacy import Budget
 
     require_place(given.out)
-    if (given.ledger is None) != (given.account_epsilon is None):
-        raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
+    accounts.require_whole(given.ledger, given.account_epsilon)
     names = natural_order(options.names("--classes", given.classes))
-    account = None
-    if given.ledger is not None and given.account_epsilon is not None:
-        account = Ledger(
-            Budget(epsilon=given.account_epsilon, delta=given.delta),
-            store=DatabaseStore(given.ledger),
-            account="owners",
-            facts={"asked": "votes of owners"},
-            unit=given.unit,
-        )
+    account = accounts.opened(given, accounts.OF_OWNERS, account="owners", unit=given.unit)
     planned, _ = plan_round(
         Budget(epsilon=given.epsilon, delta=given.delta),
         n_owners=given.owners,

@@ -14,7 +14,7 @@ from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._roles import Roles
 from evenhand._words import AUTO
-from evenhand.cli import options, pictures, results, train_checks
+from evenhand.cli import accounts, options, pictures, results, train_checks
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, note, progress_bars
 from evenhand.cli.grouping import GroupingOptions
@@ -79,7 +79,7 @@ def train(given: TrainOptions) -> None:
         network = pictures.network_of_user(reading)
         model = estimator_of(given, tables)
         ledger = _open_account(given, tables)
-        left = None if ledger is None else _epsilon_left(ledger)
+        left = None if ledger is None else accounts.epsilon_left(ledger)
         with sharing(given.allow_shared_rows), options.workers(given.backend):
             _fit(model, given, tables, labelled, ledger, bars)
         if choice is not None:
@@ -103,7 +103,7 @@ def train(given: TrainOptions) -> None:
         )
     summary = results.of_run(model, measured, given.compared_with) | {
         "model": str(given.out),
-        "account": None if ledger is None else account_of(ledger),
+        "account": None if ledger is None else accounts.state_of(ledger),
         "wall_s": time.perf_counter() - started,
     }
     if given.public_fraction is not None and given.spec.private:
@@ -120,7 +120,7 @@ def train(given: TrainOptions) -> None:
         measured,
         given.compared_with,
         *(() if choice is None else choice.sentences),
-        *([] if ledger is None else [account_in_words(ledger)]),
+        *([] if ledger is None else [accounts.in_words(ledger)]),
         f"The model, its claim and report.html are in {given.out} ({summary['wall_s']:.1f} s).",
         json=given.json,
     )
@@ -297,9 +297,9 @@ def _fit(
         with _told_by_the_model():
             model.fit(tables.X, given.label if tables.streams else tables.y, **more)
     except BudgetExceeded as refused:
-        if ledger is None or _epsilon_left(ledger) >= model.budget.epsilon:
+        if ledger is None or accounts.epsilon_left(ledger) >= model.budget.epsilon:
             raise
-        raise BudgetExceeded(_refusal(ledger, refused)) from None
+        raise BudgetExceeded(accounts.refusal(ledger, refused)) from None
 
 
 def _rows_after(
@@ -394,10 +394,8 @@ def _relation(given: TrainOptions) -> tuple[str, str]:
 
 def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
     """Open the account, or check that the one on record guards the same data set."""
-    if given.ledger is None or given.account_epsilon is None:
+    if given.ledger is None:
         return None
-    from evenhand.privacy import Budget, DatabaseStore, Ledger
-
     facts: dict[str, str | int] = {
         "columns": ", ".join(sorted(tables.columns)),
         "label": given.label,
@@ -413,15 +411,8 @@ def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
             f"The folder of the ledger {given.ledger} does not exist. Make it first; a ledger is "
             f"kept over all runs, so choose a place that stays."
         )
-    return Ledger(
-        Budget(epsilon=given.account_epsilon, delta=given.delta),
-        noise=options.noise(given.noise or "exact"),
-        store=DatabaseStore(given.ledger),
-        account=given.account,
-        facts=facts,
-        unit=unit,
-        neighbors=neighbors,
-    )
+    noise = options.noise(given.noise or "exact")
+    return accounts.opened(given, facts, noise=noise, unit=unit, neighbors=neighbors)
 
 
 def _where_rows_are_from(given: TrainOptions) -> str:
@@ -431,45 +422,6 @@ def _where_rows_are_from(given: TrainOptions) -> str:
     if given.public_fraction is None:
         return "a table of their own"
     return f"{given.public_fraction:g} of the table, seed {given.seed}"
-
-
-def account_of(ledger: Ledger) -> dict[str, Any]:
-    """Return the state of the account for a result. All of it is public."""
-    return {
-        "name": ledger.account,
-        "ledger": str(ledger.store),
-        "epsilon": ledger.budget.epsilon,
-        "delta": ledger.budget.delta,
-        "epsilon_spent": ledger.spent_epsilon(ledger.budget.delta),
-        "epsilon_left": _epsilon_left(ledger),
-    }
-
-
-def account_in_words(ledger: Ledger) -> str:
-    """Say in one sentence what the account has left."""
-    state = account_of(ledger)
-    return (
-        f"The account {state['name']!r} has spent epsilon={state['epsilon_spent']:.3f} of "
-        f"{state['epsilon']:g} at delta={state['delta']:g}; what is left is worth "
-        f"epsilon={state['epsilon_left']:.3f} on its own."
-    )
-
-
-def _refusal(ledger: Ledger, why: object) -> str:
-    """Say that the account, and not the run's own budget, is what does not suffice."""
-    return (
-        f"The account {ledger.account!r} in {ledger.store} is spent: epsilon="
-        f"{ledger.spent_epsilon(ledger.budget.delta):.3f} of {ledger.budget.epsilon:g} is gone, "
-        f"and the rest does not cover this run. More teachers make an answer cheaper; further "
-        f"data need an account of their own. ({why})"
-    )
-
-
-def _epsilon_left(ledger: Ledger) -> float:
-    """Epsilon that what is left would be worth on its own."""
-    from evenhand.privacy.gaussian import epsilon_from_mu
-
-    return epsilon_from_mu(ledger.remaining**0.5, ledger.budget.delta) if ledger.remaining else 0.0
 
 
 # ---- public rows with labels and groups ----------------------------------------
