@@ -23,6 +23,7 @@ from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
 from evenhand.datasets.images.manifest import Manifest
 from evenhand.datasets.split import rows_of_split
 from evenhand.frontier.run import DATA_KINDS
+from evenhand.typing import IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -278,60 +279,47 @@ def _version(file: str) -> tuple[str, int, int] | None:
 def _loaded(source: DataSource, seed: int, _: tuple[object, ...]) -> Material:
     if source.has_files:
         return _from_files(source)
-    if source.pictures is not None:
-        return _from_set_of_pictures(source, seed)
-    data = _built_in(source.name)
-    split = data.split(public=source.public_fraction, test=source.test_fraction, random_state=seed)
-    public = split.public
-    # The rows come in random order already, so the first are as good as any.
-    n = round(source.calibration_fraction * len(public))
-    labelled, asked = public.take(range(n)), public.take(range(n, len(public)))
-    return Material(
-        X=split.private.X,
-        y=_labels(split.private.y),
-        groups=split.private.groups,
-        X_public=asked.X,
-        groups_public=asked.groups,
-        X_test=split.test.X,
-        y_test=_labels(split.test.y),
-        groups_test=split.test.groups,
-        positive=data.positive,
-        calibration=_calibration(labelled.X, data.y.loc[labelled.X.index], labelled.groups)
-        if n
-        else {},
-    )
-
-
-def _from_set_of_pictures(source: DataSource, seed: int) -> Material:
-    """Split a built-in set of pictures; copies of a picture are not in it."""
-    data, pictures = _pictures_of_set(source)
+    data, X, y, groups, positive = _whole(source)
     rows = rows_of_split(
         len(data),
         units=data.units,
-        noun="unit",
+        noun=getattr(data, "unit", "unit"),
         public=source.public_fraction,
         test=source.test_fraction,
         random_state=seed,
     )
-    y, groups = pd.Series(data.y, name="label"), np.asarray(data.sensitive_features)
+    # The rows come in random order already, so the first are as good as any.
     n = round(source.calibration_fraction * len(rows.public))
-    labelled, asked = rows.public[:n], rows.public[n:]
+
+    def taken(at: IntArray) -> tuple[Any, Any, Any]:
+        return X.take(at, axis=0), y.take(at), groups.take(at, axis=0)
+
+    (X_private, y_private, private), (X_test, y_test, test) = map(taken, (rows.private, rows.test))
+    X_public, _, public = taken(rows.public[n:])
+    return Material(
+        X=X_private,
+        y=y_private,
+        groups=private,
+        X_public=X_public,
+        groups_public=public,
+        X_test=X_test,
+        y_test=y_test,
+        groups_test=test,
+        positive=positive,
+        calibration=_calibration(*taken(rows.public[:n])) if n else {},
+    )
+
+
+def _whole(source: DataSource) -> tuple[Any, Any, pd.Series[Any], Any, Any]:
+    """Return a built-in set, its rows, labels and groups, and the favourable class."""
+    if source.pictures is None:
+        table = _built_in(source.name)
+        return table, table.X, table.y, table.groups, table.positive
+    data, pictures = _pictures_of_set(source)  # without copies of a picture
     classes = sorted(set(data.y.tolist()))
     positive = classes[1] if source.positive is None and len(classes) == 2 else source.positive
-    return Material(
-        X=pictures[rows.private],
-        y=y.iloc[rows.private],
-        groups=groups[rows.private],
-        X_public=pictures[asked],
-        groups_public=groups[asked],
-        X_test=pictures[rows.test],
-        y_test=y.iloc[rows.test],
-        groups_test=groups[rows.test],
-        positive=positive,
-        calibration=_calibration(pictures[labelled], y.iloc[labelled], groups[labelled])
-        if n
-        else {},
-    )
+    y, groups = pd.Series(data.y, name="label"), np.asarray(data.sensitive_features)
+    return data, pictures, y, groups, positive
 
 
 _MADE: dict[object, Any] = {}
@@ -403,11 +391,6 @@ def _calibration(X: Any, y: Any, groups: Any) -> dict[str, Any]:
 def _built_in(name: str) -> Dataset:
     data: Dataset = TABLES[name].load()
     return data
-
-
-def _labels(y: pd.Series[Any] | None) -> pd.Series[Any]:
-    assert y is not None
-    return y
 
 
 @functools.lru_cache(maxsize=8)
