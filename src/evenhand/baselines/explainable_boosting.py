@@ -133,6 +133,7 @@ class DPEBMClassifier(PrivateClassifier):
 
     NEIGHBORS: ClassVar[tuple[str, ...]] = ("add or remove one",)
     NUMBERS: ClassVar[tuple[str, ...]] = ("n_counted_", "positive_share_")
+    _two_classes = True
 
     _: KW_ONLY
     residuals: str = "probability"
@@ -227,11 +228,6 @@ class DPEBMClassifier(PrivateClassifier):
         _checks.at_least("max_leaves", self.max_leaves, 2)
         _checks.at_least("max_bins", self.max_bins, 2)
         return _checks.open_unit("count_budget", self.count_budget)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     @staticmethod
     def _within(mu_squared: float, n: int, moved: float, noise: Any) -> NoisySum:

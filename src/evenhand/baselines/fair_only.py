@@ -104,6 +104,7 @@ class FairOnlyClassifier(ClassifierWithClaim):
     """
 
     NUMBERS = ("training_gap_",)
+    _two_classes = True
 
     fairness: RateNotion | None = None
     _: KW_ONLY
@@ -153,11 +154,6 @@ class FairOnlyClassifier(ClassifierWithClaim):
         _checks.at_least("max_iter", self.max_iter, 1)
         _checks.positive("slack", self.slack)
         return require_constraint(self.fairness)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def reduce_within(

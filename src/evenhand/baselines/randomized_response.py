@@ -113,6 +113,7 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
     """
 
     NUMBERS = ("estimated_gap_", "estimated_shares_")
+    _two_classes = True
 
     fairness: RateNotion | None = None
     _: KW_ONLY
@@ -206,8 +207,3 @@ class RandomizedResponseClassifier(AttributePrivacyClassifier):
             f"have a share of {1 / n_groups:.3f} each at best. Nothing was drawn. Raise epsilon, "
             f"or give more rows."
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

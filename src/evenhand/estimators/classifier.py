@@ -30,6 +30,8 @@ class Arguments:
     scikit-learn asks for.
     """
 
+    _two_classes: ClassVar[bool] = False
+
     schema: Any = None
     classes: ArrayLike | None = None
     random_state: RandomState = None
@@ -39,6 +41,7 @@ class Arguments:
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.classifier_tags.multi_class = not self._two_classes
         return tags
 
 
