@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 
 from evenhand.cli import app
 
+from .hostile import TABLES
+
 N_PRIVATE, N_PUBLIC, N_TEST = 1200, 400, 300
 
 # What every training here asks for; 60 teachers on 1200 rows are fitted in a moment.
@@ -33,15 +35,7 @@ ASKED = {
     "--seed": "0",
     "--public": "public.csv",
 }
-# A grid of such tables, but for what its runs are; then one of the town.
-TABLES = """
-[data]
-private = "private.csv"
-public = "public.csv"
-test = "test.csv"
-label = "loan"
-sensitive = "sex"
-"""
+# A grid of the town, but for what its runs are.
 GRID = TABLES + 'drop = ["person"]\n[[runs]]\n'
 
 

@@ -51,16 +51,19 @@ SYNTHESIZE: Final = (
     *("synthesize", "private.csv", "--label", "loan", "--sensitive", "sex", "--epsilon", "4"),
     *("--schema", "schema.json", "--rows", "20", "--seed", "0", "--out", "made.csv"),
 )
-GRID: Final = """title = "loans"
-seeds = [0]
-
+TABLES: Final = """
 [data]
 private = "private.csv"
 public = "public.csv"
 test = "test.csv"
 label = "loan"
 sensitive = "sex"
+"""
+"""The tables in a grid, of every test here."""
 
+GRID: Final = f"""title = "loans"
+seeds = [0]
+{TABLES}
 [[runs]]
 method = ["pate"]
 epsilon = [4.0]
