@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from evenhand.frontier import Run
 from evenhand.frontier.run import Setting
 
+from .conftest import make_run
+
 ARGUMENTS = st.dictionaries(
     st.text(min_size=1, max_size=8),
     st.none()
@@ -33,27 +35,6 @@ def setting(**changes: Any) -> Setting:
         "seed": 0,
     }
     return Setting(**(usual | changes))
-
-
-def run(**changes: Any) -> Run:
-    usual: dict[str, Any] = {
-        "setting": setting(),
-        "epsilon": 3.0,
-        "delta": 1e-5,
-        "error": 0.17,
-        "gap": 0.05,
-        "coverage": 1.0,
-        "error_interval": (0.16, 0.18),
-        "gap_interval": (0.04, 0.06),
-        "mu_squared": 0.5,
-        "fairness_kind": "in the weights, no group needed",
-        "groups": ({"name": "women", "rows": 10, "error": 0.1},),
-        "guarantee": {"epsilon": 3.0},
-        "command": "evenhand train ...",
-        "measured_on": "public rows",
-        "seconds": 1.5,
-    }
-    return Run(**(usual | changes))
 
 
 @given(ARGUMENTS, st.integers(0, 2**31))
@@ -98,7 +79,7 @@ def test_every_part_of_a_setting_changes_its_key() -> None:
     ],
 )
 def test_a_run_survives_json(changes: dict[str, Any]) -> None:
-    one = run(**changes)
+    one = make_run(**changes)
     written = json.dumps(one.to_dict(), allow_nan=False)
     assert json.dumps(Run.from_dict(json.loads(written)).to_dict()) == written
     assert Run.from_dict(json.loads(written)).epsilon == one.epsilon
@@ -106,15 +87,15 @@ def test_a_run_survives_json(changes: dict[str, Any]) -> None:
 
 def test_what_is_no_run_is_refused() -> None:
     with pytest.raises(ValueError, match=r"error must lie in \[0, 1\], got error=1.5"):
-        run(error=1.5)
+        make_run(error=1.5)
     with pytest.raises(ValueError, match="epsilon must be greater than 0"):
-        run(epsilon=0.0)
+        make_run(epsilon=0.0)
     with pytest.raises(ValueError, match="measured_on"):
-        run(measured_on="somewhere")
+        make_run(measured_on="somewhere")
     with pytest.raises(ValueError, match="Did you mean 'equalized_odds_rest'"):
-        run(gap_name="equalised_odds_rest")
+        make_run(gap_name="equalised_odds_rest")
     with pytest.raises(ValueError, match="data_kind must be one of 'private', 'public stand-in'"):
-        run(data_kind="public")
+        make_run(data_kind="public")
     with pytest.raises(TypeError, match="plain values, got teachers="):
         setting(arguments={"teachers": [1, 2]})
     with pytest.raises(ValueError, match=r"key 'notion' .* It is now called 'fairness'"):

@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from evenhand.generators.aggregators import (
     ClippedSums,
     FeatureSums,
+    OuterSums,
     ProductSums,
     TableCounts,
     TableDistances,
@@ -40,6 +43,17 @@ def neighbors(rows: list[object], values: list[object], relation: str) -> list[l
     return [[*rows, v] for v in values] + [rows[:i] + rows[i + 1 :] for i in range(len(rows))]
 
 
+def farthest_neighbors(
+    sums: Callable[[Any], np.ndarray], values: Sequence[Any], relation: str
+) -> float:
+    """L2 distance of sums that are farthest apart, over all data sets of two rows."""
+    return max(
+        float(np.linalg.norm(sums(list(rows)) - sums(other)))
+        for rows in itertools.product(values, repeat=2)
+        for other in neighbors(list(rows), list(values), relation)
+    )
+
+
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_tables_of_counts_move_as_far_as_declared_and_no_further(relation: str) -> None:
     # Brute force: two tables of shape (2, 2) over three binary columns, all data sets of 2 rows.
@@ -50,11 +64,7 @@ def test_tables_of_counts_move_as_far_as_declared_and_no_further(relation: str) 
         x = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return counter.total([(x[0], x[1]), (x[0], x[2])])
 
-    worst = max(
-        float(np.linalg.norm(sums(list(rows)) - sums(other)))
-        for rows in itertools.product(values, repeat=2)
-        for other in neighbors(list(rows), values, relation)
-    )
+    worst = farthest_neighbors(sums, values, relation)
     assert worst == pytest.approx(counter.l2_sensitivity(relation))
 
 
@@ -113,11 +123,7 @@ def test_feature_sums_move_as_far_as_declared_and_no_further(relation: str) -> N
         phi = np.array([r[0] for r in rows], dtype=float).reshape(-1, 2)
         return sums_of.total(phi, np.array([r[1] for r in rows], dtype=np.int64))
 
-    worst = max(
-        float(np.linalg.norm(sums(list(rows)) - sums(other)))
-        for rows in itertools.product(values, repeat=2)
-        for other in neighbors(list(rows), values, relation)
-    )
+    worst = farthest_neighbors(sums, values, relation)
     declared = sums_of.l2_sensitivity(relation)
     assert worst <= declared
     assert worst == pytest.approx(declared, rel=1e-5)
@@ -131,11 +137,7 @@ def test_clipped_sums_move_as_far_as_declared_and_no_further(relation: str) -> N
     def sums(rows: list[tuple[float, float]]) -> np.ndarray:
         return sums_of.total(np.array(rows, dtype=float).reshape(-1, 2))
 
-    worst = max(
-        float(np.linalg.norm(sums(list(rows)) - sums(other)))
-        for rows in itertools.product(vectors, repeat=2)
-        for other in neighbors(list(rows), vectors, relation)
-    )
+    worst = farthest_neighbors(sums, vectors, relation)
     declared = sums_of.l2_sensitivity(relation)
     assert worst <= declared
     assert worst == pytest.approx(declared, rel=1e-5)
@@ -151,14 +153,31 @@ def test_sums_of_products_move_as_far_as_declared_and_no_further(relation: str) 
         left, right = (np.array([row[k] for row in rows]).reshape(-1, 2) for k in (0, 1))
         return sums_of.total(left, right)
 
-    worst = max(
-        float(np.linalg.norm(sums(list(rows)) - sums(other)))
-        for rows in itertools.product(values, repeat=2)
-        for other in neighbors(list(rows), values, relation)
-    )
+    worst = farthest_neighbors(sums, values, relation)
     declared = sums_of.l2_sensitivity(relation)
     assert worst <= declared
     assert worst == pytest.approx(declared, rel=1e-3)  # as near as the grid
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_products_of_a_row_with_itself_move_as_far_as_declared_and_no_further(
+    relation: str,
+) -> None:
+    # Brute force: all data sets of two rows from unit vectors, a short and a long one, two blocks.
+    zs = [(1.0, 0.0), (0.0, 1.0), (0.6, 0.8), (0.1, 0.2), (30.0, -40.0)]
+    values = list(itertools.product(zs, (0, 1)))
+    products = OuterSums(n_features=2, n_conditions=2)
+
+    def sums(rows: list[tuple[tuple[float, float], int]]) -> np.ndarray:
+        z = np.array([r[0] for r in rows], dtype=float).reshape(-1, 2)
+        return products.total(z, np.array([r[1] for r in rows], dtype=np.int64))
+
+    worst = farthest_neighbors(sums, values, relation)
+    declared = products.l2_sensitivity(relation)
+    assert worst <= declared
+    assert worst == pytest.approx(declared, rel=1e-3)  # z is rounded towards zero
+    three = OuterSums(n_features=2, n_conditions=2, per_unit=3)
+    assert three.l2_sensitivity(relation) == 3 * declared
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e4))

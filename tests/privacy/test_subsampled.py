@@ -1,6 +1,7 @@
 """The cost of many subsampled sums: second derivations, laws, samples, and an attack."""
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -45,8 +46,8 @@ def mechanism(**changes: Any) -> SubsampledGaussian:
     return SubsampledGaussian(**(values | changes))
 
 
-def delta_of_one_step(sigma: float, q: float, epsilon: float) -> float:
-    """Hockey-stick divergence of N(0) and (1 - q) N(0) + q N(1), the worse of both directions."""
+def integrated(sigma: float, q: float, beyond: Callable[[float, Any, Any], float]) -> float:
+    """Integrate over the densities N(0) and (1 - q) N(0) + q N(1), the worse of both directions."""
 
     def p(x: float) -> float:
         return float(stats.norm.pdf(x, 0, sigma))
@@ -54,14 +55,20 @@ def delta_of_one_step(sigma: float, q: float, epsilon: float) -> float:
     def mixed(x: float) -> float:
         return (1 - q) * p(x) + q * float(stats.norm.pdf(x, 1, sigma))
 
-    def beyond(x: float, a: Any, b: Any) -> float:
-        return max(0.0, a(x) - math.exp(epsilon) * b(x))
-
     pieces = list(pairwise(np.linspace(-12 * sigma, 12 * sigma + 1, 41)))
     return max(
         sum(quad(beyond, *piece, args=pair, limit=400)[0] for piece in pieces)
         for pair in ((mixed, p), (p, mixed))
     )
+
+
+def delta_of_one_step(sigma: float, q: float, epsilon: float) -> float:
+    """Hockey-stick divergence of N(0) and (1 - q) N(0) + q N(1), the worse of both directions."""
+
+    def beyond(x: float, a: Any, b: Any) -> float:
+        return max(0.0, a(x) - math.exp(epsilon) * b(x))
+
+    return integrated(sigma, q, beyond)
 
 
 @pytest.mark.parametrize(("sigma", "q"), [(0.8, 0.1), (1.5, 0.3), (3.0, 0.5)])
@@ -99,22 +106,12 @@ def delta_of_one_step_and_a_gaussian(sigma: float, q: float, mu: float, epsilon:
     at epsilon - l, which may be negative.
     """
 
-    def p(x: float) -> float:
-        return float(stats.norm.pdf(x, 0, sigma))
-
-    def mixed(x: float) -> float:
-        return (1 - q) * p(x) + q * float(stats.norm.pdf(x, 1, sigma))
-
     def beyond(x: float, a: Any, b: Any) -> float:
         left = epsilon - math.log(a(x) / b(x))
         far = stats.norm.cdf(-left / mu - mu / 2)
         return float(a(x) * (stats.norm.cdf(-left / mu + mu / 2) - math.exp(left) * far))
 
-    pieces = list(pairwise(np.linspace(-12 * sigma, 12 * sigma + 1, 41)))
-    return max(
-        sum(quad(beyond, *piece, args=pair, limit=400)[0] for piece in pieces)
-        for pair in ((mixed, p), (p, mixed))
-    )
+    return integrated(sigma, q, beyond)
 
 
 @pytest.mark.parametrize(("sigma", "q", "mu"), [(0.8, 0.1, 0.3), (1.5, 0.3, 0.7), (3.0, 0.5, 0.1)])

@@ -27,3 +27,13 @@ def within(margin: float, groups: IntArray, reference: str = "rest") -> Within:
     """Return a margin of demographic parity between all groups."""
     notion = DemographicParity(margin=margin, reference=reference)
     return Within(notion=notion, groups=groups, n_groups=int(groups.max()) + 1)
+
+
+def people(n: int = 900, seed: int = 0) -> tuple[FloatArray, IntArray, IntArray]:
+    """Rows, whose class leans on a feature that tells the group; class and group of each."""
+    rng = np.random.default_rng(seed)
+    z = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 4))
+    X[:, 1] += 1.5 * z
+    y = (X[:, 0] + X[:, 1] + rng.logistic(size=n) > 0.75).astype(int)
+    return X, y, z

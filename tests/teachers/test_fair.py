@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from populations import people
 from runs import falls_short
 from sklearn.linear_model import LogisticRegression
 
@@ -43,15 +44,6 @@ ALL = [
 ]
 
 
-def people(n: int = 1200, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    z = rng.integers(2, size=n)
-    X = rng.normal(size=(n, 4))
-    X[:, 1] += 1.5 * z
-    y = (X[:, 0] + X[:, 1] + rng.logistic(size=n) > 0.75).astype(int)
-    return X, y, z
-
-
 def votes(teachers, X, y, z, n_teachers: int = 8):
     partition = by_position(len(X), n_teachers, 0)
     more = {"groups": z, "n_groups": 2} if getattr(teachers, "reads_groups", False) else {}
@@ -62,7 +54,7 @@ def votes(teachers, X, y, z, n_teachers: int = 8):
 @pytest.mark.parametrize("teachers", ALL, ids=lambda t: type(t).__name__)
 @pytest.mark.parametrize("who", [0, 500])
 def test_one_changed_record_moves_the_votes_of_its_own_teacher_at_most(teachers, who) -> None:
-    X, y, z = people()
+    X, y, z = people(1200)
     before = votes(teachers, X, y, z)
     other_z, other_y, other_X = z.copy(), y.copy(), X.copy()
     other_z[who], other_X[who] = 1 - z[who], 5.0

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from populations import people
 from runs import falls_short
 
 from evenhand import DemographicParity, EqualizedOdds, ErrorParity, GeneralizedDemographicParity
@@ -19,15 +20,6 @@ TO_ALL = {"margin": 0.02, "reference": "overall"}
 BRIER = FunctionParity(h=lambda p, t: ((p - t) ** 2).sum(axis=1), **TO_ALL)
 PARITY, ODDS = DemographicParity(**TO_ALL), EqualizedOdds(**TO_ALL)
 SCORES = GeneralizedDemographicParity(**TO_ALL)
-
-
-def people(n: int = 900, seed: int = 0):
-    rng = np.random.default_rng(seed)
-    z = rng.integers(2, size=n)
-    X = rng.normal(size=(n, 4))
-    X[:, 1] += 1.5 * z
-    y = (X[:, 0] + X[:, 1] + rng.logistic(size=n) > 0.75).astype(int)
-    return X, y, z
 
 
 def deal(n: int, parts: int):
