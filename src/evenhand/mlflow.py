@@ -13,8 +13,6 @@ from evenhand.report.card.content import QUESTIONS, ModelCard
 from evenhand.report.card.formats import written
 from evenhand.report.card.questions import read_filled
 
-__all__ = ["log_model"]
-
 
 def log_model(
     model: Any,

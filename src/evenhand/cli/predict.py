@@ -363,7 +363,7 @@ def _around_what(fitted: Any) -> str:
 
 def _decide(fitted: Any, X: Any, table: TypedTable, given: PredictOptions, bars: Bars) -> Decided:
     """Decide on the rows of a table, in their order; counts go on from a saved state."""
-    from evenhand.fairness.gate.reject_option import Verdict
+    from evenhand.fairness.gate.decisions import Verdict
 
     if fitted.needs_group_at_prediction_:
         raise ValueError(

@@ -9,8 +9,6 @@ from typing import Any
 from evenhand.students.small_groups import Held, HeldGroup
 from evenhand.students.student import Student
 
-__all__ = ["Held", "SmallGroupsWarning", "from_dict", "in_words", "listed", "to_dict"]
-
 _SHOWN = 5
 
 

@@ -20,8 +20,6 @@ ROW_STEP: Final = 16  # rows are padded to a multiple of this, so that few shape
 CHUNK_BYTES: Final = 32_000_000  # of one stack of rows, so that it stays near the processor
 ADAM: Final = (0.9, 0.999, 1e-8)
 
-__all__ = ["StackedFairLogistic"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StackedFairLogistic(GroupLearner):

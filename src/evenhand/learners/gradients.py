@@ -20,8 +20,6 @@ from scipy.linalg import block_diag
 
 from evenhand.typing import Array, FloatArray, IntArray
 
-__all__ = ["DenseGradients", "PerRecordGradients", "probabilities", "rowwise"]
-
 TINY: Final = 1e-12
 
 

@@ -14,8 +14,6 @@ from evenhand.typing import IntArray
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total) as work proceeds."""
 
-__all__ = ["FittedModels", "GroupLearner", "GroupedRows", "Learner", "Progress", "needed"]
-
 
 class FittedModels(Protocol):
     """Fitted models that answer together."""

@@ -22,8 +22,6 @@ MAX_INNER: Final = 200  # conjugate gradient steps inside one Newton step
 TINY: Final = 1e-300  # keeps 0 / 0 at 0
 JITTER: Final = 1e-12  # relative; keeps a saturated Hessian invertible without moving the optimum
 
-__all__ = ["LogisticStack", "StackedLogistic"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticStack:

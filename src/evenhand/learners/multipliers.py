@@ -19,8 +19,6 @@ LEAST: Final = 1.0  # records below which there is no mean
 ENOUGH: Final = 0.75  # a violation that stays above this part of itself makes its next step larger
 LARGER, SMALLER = 1.5, 0.5
 
-__all__ = ["LEAST", "GroupDifferences", "Multipliers", "RowFunction"]
-
 
 class RowFunction(Protocol):
     """Functions of one row, shape (..., n, m); ``evenhand.fairness`` has some."""

@@ -11,8 +11,6 @@ from evenhand.learners.learner import GroupedRows, GroupLearner, Progress
 from evenhand.learners.linear import LogisticStack, StackedLogistic
 from evenhand.typing import FloatArray, IntArray
 
-__all__ = ["StackedParityLogistic"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StackedParityLogistic(GroupLearner):

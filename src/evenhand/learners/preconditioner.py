@@ -14,8 +14,6 @@ from scipy.linalg import cholesky, solve_triangular
 from evenhand import _checks
 from evenhand.typing import FloatArray
 
-__all__ = ["Preconditioner", "Whitening"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Whitening:

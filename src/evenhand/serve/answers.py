@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from evenhand.fairness import RejectOption
-from evenhand.fairness.gate.reject_option import KeptMargin
+from evenhand.fairness.gate.decisions import KeptMargin
 from evenhand.serve import bodies
 from evenhand.serve.desk import OVERRULE, REASONS, Asked, BadReview, Desk, Reviewed
 from evenhand.serve.problems import STATUS, problem_of

@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.cells import CellTable
 from evenhand.fairness import Grouping
-from evenhand.fairness.gate.reject_option import UNKNOWN
+from evenhand.fairness.gate.decisions import UNKNOWN
 from evenhand.fairness.groups import encode_groups, missing_groups
 from evenhand.typing import IntArray
 

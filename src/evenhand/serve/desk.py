@@ -22,7 +22,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand.fairness import RejectOption
-from evenhand.fairness.gate.reject_option import After, Verdict
+from evenhand.fairness.gate.decisions import After, Verdict
 from evenhand.fairness.gate.review import DecidedAlready, PassesMargin, Request
 from evenhand.serve.cases import MOST_ROWS, Reader
 from evenhand.serve.store import Counts, Decision, DecisionStore, StoreAway, Turn

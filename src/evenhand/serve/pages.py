@@ -16,7 +16,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from evenhand.fairness.gate.reject_option import KeptMargin
+from evenhand.fairness.gate.decisions import KeptMargin
 from evenhand.fairness.gate.review import DecidedAlready, PassesMargin
 from evenhand.report.page import fill
 from evenhand.serve import answers, bodies

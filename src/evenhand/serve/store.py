@@ -14,7 +14,8 @@ import sqlalchemy as sa
 
 from evenhand._database import Database, cause
 from evenhand.fairness import RejectOption
-from evenhand.fairness.gate.reject_option import StateOfAnotherModel, Verdict
+from evenhand.fairness.gate.decisions import Verdict
+from evenhand.fairness.gate.reject_option import StateOfAnotherModel
 from evenhand.fairness.gate.review import Request
 from evenhand.serve.tables import (
     COUNTS,

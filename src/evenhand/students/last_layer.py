@@ -19,8 +19,6 @@ from sklearn.neural_network import MLPClassifier
 from evenhand.students.module import ModuleClassifier
 from evenhand.typing import Array, FloatArray
 
-__all__ = ["LastLayer", "last_layer"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LastLayer:

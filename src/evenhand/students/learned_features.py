@@ -19,8 +19,6 @@ from evenhand.voting import Answers, Shares
 FEWEST_STEPS: Final = 200
 """Of training, at least: public rows are few, and so are the steps of an epoch."""
 
-__all__ = ["LearnedFeatures", "as_network"]
-
 
 def as_network(student: Any) -> ModuleStudent | None:
     """Return a student that is a network: settings, a torch module or an architecture; or None."""

@@ -18,8 +18,6 @@ from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.students.network import Descent, TrainedStudent
 from evenhand.typing import ArrayLike, FloatArray, RandomState
 
-__all__ = ["ModuleClassifier", "ModuleStudent"]
-
 
 @stored
 @dataclass(eq=False, repr=False)

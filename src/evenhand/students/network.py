@@ -30,8 +30,6 @@ TRIALS: Final = 3
 
 CHUNK_ROWS: Final = 1024  # of rows that pass the layers together, so that they stay in the cache
 
-__all__ = ["Descent", "Layers", "NetworkStudent", "TrainedStudent", "as_scikit_learn"]
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Descent(Shown):

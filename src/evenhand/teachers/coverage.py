@@ -15,8 +15,6 @@ from evenhand.typing import ArrayLike, IntArray
 RECORDS: Final = 10
 """Records of the smallest group per teacher, on average: then hardly any teacher has none."""
 
-__all__ = ["GroupMissingInPartition", "GroupsOfTeachers", "MissingGroups", "groups_of_teachers"]
-
 
 class GroupMissingInPartition(UserWarning):
     """Some teacher holds no record of some group. For the curator: it depends on private groups."""

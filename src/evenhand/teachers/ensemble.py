@@ -12,14 +12,6 @@ from evenhand.learners.learner import Progress
 from evenhand.teachers.partition import Partition
 from evenhand.typing import ArrayLike, IntArray
 
-__all__ = [
-    "Ensemble",
-    "FittedByRecords",
-    "PrivateRecords",
-    "Progress",
-    "Teachers",
-]
-
 
 class Ensemble(Protocol):
     """Fitted teachers. Everything in it is private; only noisy counts of its votes may leave."""

@@ -27,15 +27,6 @@ from evenhand.typing import FloatArray
 WEIGHTS: Final = (0.0, 0.1, 1.0, 10.0, float("inf"))
 """Weights of the penalty of ``ParityTeachers`` that are tried, the weakest first."""
 
-__all__ = [
-    "WEIGHTS",
-    "ConstrainedLogisticTeachers",
-    "ConstrainedMLPTeachers",
-    "ConstrainedNetworkTeachers",
-    "ParityTeachers",
-    "constrained",
-]
-
 
 @dataclass(eq=False, repr=False)
 class _Constrained(StackedTeachers):

@@ -18,8 +18,6 @@ from evenhand.typing import Array, ArrayLike, IntArray
 
 FORMATS: Final[tuple[str, ...]] = (".npy", ".npz", ".csv", ".parquet")
 
-__all__ = ["FORMATS", "CastVotes", "OutsideVotes"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CastVotes:

@@ -20,17 +20,6 @@ Neighbors = Literal["replace one", "add or remove one"]
 
 NEIGHBORS: Final[tuple[str, ...]] = ("replace one", "add or remove one")
 
-__all__ = [
-    "NEIGHBORS",
-    "Neighbors",
-    "Partition",
-    "by_position",
-    "by_unit",
-    "chosen_records",
-    "chosen_units",
-    "in_stream",
-]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Partition:

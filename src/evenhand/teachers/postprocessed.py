@@ -9,8 +9,6 @@ from evenhand.fairness import DemographicParity
 from evenhand.fairness.notions import parity_gaps
 from evenhand.typing import ArrayLike, IntArray
 
-__all__ = ["level_votes"]
-
 
 def level_votes(
     scores: ArrayLike, groups: ArrayLike, *, n_groups: int, fairness: DemographicParity

@@ -21,8 +21,6 @@ from evenhand.typing import IntArray
 BALANCED: Final = ("classes", "cells")
 """What ``Undersample`` makes equally frequent: classes, or (group, class) cells."""
 
-__all__ = ["BALANCED", "KeepWithin", "Resample", "ResampledTeachers", "Undersample"]
-
 
 class Resample(Protocol):
     """Chooses records of *one* partition; it is shown no other.

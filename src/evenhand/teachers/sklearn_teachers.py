@@ -15,12 +15,11 @@ from threadpoolctl import threadpool_limits
 
 from evenhand._display import Shown
 from evenhand._stored import stored
-from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords, Progress, queries
+from evenhand.learners.learner import Progress
+from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords, queries
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 TASK: Final = 8  # teachers in one joblib task, so that starting a task costs little beside it
-
-__all__ = ["BlackBoxFairTeachers", "SklearnEnsemble", "SklearnTeachers"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,14 +13,6 @@ from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.teachers.ensemble import FittedByRecords, PrivateRecords, queries
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 
-__all__ = [
-    "LogisticTeachers",
-    "MLPTeachers",
-    "NetworkTeachers",
-    "StackedEnsemble",
-    "StackedTeachers",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StackedEnsemble:

@@ -25,8 +25,6 @@ from evenhand.testing.door import Diverged, Release, Transcript
 from evenhand.testing.neighbors import Neighbor
 from evenhand.typing import Array, FloatArray, IntArray
 
-__all__ = ["FALSE_ALARM", "WORST", "Attack", "HalfNoise", "attack_fits", "attack_noise"]
-
 FALSE_ALARM: Final = 1e-6
 """Probability, over runs, that an attack refutes a claim that holds."""
 

@@ -39,17 +39,6 @@ from evenhand.testing.door import Diverged, Release, Transcript, recording
 from evenhand.testing.neighbors import Neighbor, Rows, neighbors_of
 from evenhand.typing import FloatArray
 
-__all__ = [
-    "Case",
-    "Finding",
-    "Movement",
-    "audit_sensitivity",
-    "claimed_mu",
-    "declared_mu",
-    "movement",
-    "run",
-]
-
 TOLERANCE: Final = 1e-9
 """Of a share of the declared sensitivity: what sums of doubles round."""
 

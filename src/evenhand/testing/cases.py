@@ -29,8 +29,6 @@ from evenhand.testing.audit import Case
 from evenhand.testing.door import coins
 from evenhand.testing.neighbors import EXTREME, Rows, neighbors_of
 
-__all__ = ["BUDGET", "cases", "pictures", "table"]
-
 Settings = dict[str, Any]
 
 BUDGET: Final = Budget(epsilon=10.0, delta=1e-5)

@@ -26,8 +26,6 @@ from evenhand.privacy.mechanism import Mechanism
 from evenhand.privacy.noise import WORD, Noise
 from evenhand.typing import Array, FloatArray, IntArray
 
-__all__ = ["Diverged", "Release", "Transcript", "coins", "recording"]
-
 
 class Diverged(Exception):
     """A pinned fit asked for other noise than the fit it is pinned to."""

@@ -19,8 +19,6 @@ from evenhand.datasets.features.extractor import ExtractorRecord, FeatureExtract
 
 N: Final = 5
 
-__all__ = ["FeatureExtractorContract", "pictures"]
-
 
 def pictures(n: int = N, seed: int = 0) -> NDArray[np.uint8]:
     """Return squares of colour on noise, (n, 3, 24, 24)."""

@@ -25,8 +25,6 @@ KINDS: Final = {
     "non-private": FairnessKind.NONE,
 }
 
-__all__ = ["KINDS", "MADE_UP", "synthetic_runs"]
-
 
 def synthetic_runs(
     n_settings: int,

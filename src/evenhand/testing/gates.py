@@ -22,8 +22,6 @@ N_CLASSES: Final = 3
 N_OFFERS: Final = 1200
 SEEDS: Final = (0, 1, 2)
 
-__all__ = ["GateContract", "stream"]
-
 
 class GateContract:
     """What holds of the protocol ``Gate``; subclass it, write :meth:`gate` and :meth:`gap`."""

@@ -41,16 +41,6 @@ SCHEMA: Final = Schema.declared(
     }
 )
 
-__all__ = [
-    "BUDGET",
-    "ROLES",
-    "SCHEMA",
-    "ImageSynthesizerContract",
-    "SynthesizerContract",
-    "pictures",
-    "table",
-]
-
 
 def table(n: int = 4000, seed: int = 0) -> pd.DataFrame:
     """Return text, whole, real, boolean and category columns, some with missing values."""

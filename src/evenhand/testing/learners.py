@@ -20,8 +20,6 @@ N_MODELS: Final = 5
 N_RECORDS: Final = 300
 N_FEATURES: Final = 4
 
-__all__ = ["LearnerContract"]
-
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 class LearnerContract:

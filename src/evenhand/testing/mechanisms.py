@@ -29,8 +29,6 @@ FALSE_ALARM: Final = 1e-6
 
 N_RELEASES: Final = 10_000
 
-__all__ = ["FALSE_ALARM", "MechanismContract", "WinnerContract"]
-
 
 class MechanismContract:
     """What holds of every ``Mechanism``; subclass it, write :meth:`mechanism` and :meth:`pair`."""

@@ -11,8 +11,6 @@ import pandas as pd
 from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.typing import Array
 
-__all__ = ["Neighbor", "Rows", "neighbors_of"]
-
 _ONE_RECORD: Final = ("replace one",)
 _ADD: Final = ("add or remove one",)
 _GROUP: Final = tuple(name for name in NEIGHBORS if name.startswith("change"))

@@ -32,8 +32,6 @@ SEEDS: Final = range(6)
 
 Kind = tuple[Callable[[int], bool], Callable[[int, int], bool]]
 
-__all__ = ["NotionContract", "by_brute_force"]
-
 
 class NotionContract:
     """What holds of ``RateNotion``; subclass it, write :meth:`notion` and :meth:`kinds`."""

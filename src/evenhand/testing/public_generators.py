@@ -12,8 +12,6 @@ import pytest
 from evenhand.generators.images.public_generator import Drawn, PublicGenerator, Size
 from evenhand.typing import Array
 
-__all__ = ["PublicGeneratorContract"]
-
 EACH: Final = 40
 
 

@@ -19,8 +19,6 @@ from evenhand.privacy.ledger_store import Account, Charge, OtherAccount, OverLim
 from evenhand.privacy.noisy_max import GNMax
 from evenhand.testing.frontier import synthetic_runs
 
-__all__ = ["LedgerStoreContract", "RunStoreContract", "account", "charge"]
-
 
 def charge(n_uses: int, units_each: int = 1, purpose: str = "x") -> Charge:
     """Return a charge of some mechanism."""

@@ -25,8 +25,6 @@ N_QUERIES: Final = 50
 N_TO_LEARN: Final = 1200
 N_FEATURES: Final = 5
 
-__all__ = ["N_QUERIES", "N_TEACHERS", "TeachersContract", "TrainedTeachersContract"]
-
 
 class TeachersContract:
     """What holds of the protocol ``Teachers``; subclass it and write :meth:`teachers`."""

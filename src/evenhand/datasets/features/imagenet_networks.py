@@ -26,8 +26,6 @@ from evenhand._torch import require_torch, torch
 from evenhand.datasets.features.networks import TorchFeatures
 from evenhand.typing import Array
 
-__all__ = ["DenseNet121", "ResNet50"]
-
 MEAN: Final = (0.485, 0.456, 0.406)
 SD: Final = (0.229, 0.224, 0.225)
 """Of red, green and blue in ImageNet: what the published networks were trained on."""

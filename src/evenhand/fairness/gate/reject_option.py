@@ -34,16 +34,7 @@ from evenhand.fairness.tally import Tally
 from evenhand.fairness.trace import Coverage
 from evenhand.typing import REJECTED, ArrayLike, IntArray
 
-__all__ = [
-    "UNKNOWN",
-    "After",
-    "Decisions",
-    "Delivery",
-    "KeptMargin",
-    "RejectOption",
-    "StateOfAnotherModel",
-    "Verdict",
-]
+__all__ = ["RejectOption", "StateOfAnotherModel", "Verdict"]
 
 _FORMAT = "evenhand reject option 1"
 _KEYS = ("format", "model", "groups", "classes", "gate", "offered", "unsure", "held", "released")

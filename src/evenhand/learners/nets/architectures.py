@@ -19,22 +19,6 @@ from evenhand.learners.nets.resnet import SmallResNet
 from evenhand.learners.nets.tensors import array
 from evenhand.typing import Array
 
-__all__ = [
-    "ARCHITECTURES",
-    "Architecture",
-    "Convolutional",
-    "Dense",
-    "architecture_named",
-    "architecture_typed",
-    "built",
-    "is_architecture",
-    "registered",
-    "require_architecture",
-    "restored",
-    "seeded_network",
-    "weights_of",
-]
-
 
 class Architecture(Protocol):
     """The sizes of a network: a frozen dataclass of plain values.

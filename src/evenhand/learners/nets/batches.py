@@ -18,8 +18,6 @@ from evenhand.typing import Array, FloatArray, IntArray
 
 WIDTH_STEP: Final = 8  # batches are padded to a multiple of this, so that few shapes occur
 
-__all__ = ["Deal", "Together", "TrainedTogether", "round_up"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedTogether:

@@ -23,8 +23,6 @@ BETAS: Final = (0.5, 0.9)  # of Adam, as is usual against a generator
 COPIES: Final = 4  # of every parameter: itself, its gradient, two moments
 BYTES: Final = 4
 
-__all__ = ["StackedCritics", "bytes_of_critics"]
-
 
 class StackedCritics:
     """A network per partition that separates its rows from generated ones, all trained at once.

@@ -29,8 +29,6 @@ from evenhand.learners.gradients import TINY
 from evenhand.learners.nets.tensors import array, floats
 from evenhand.typing import Array, FloatArray, IntArray
 
-__all__ = ["TOGETHER", "Denoiser", "NoisyAdam", "PatchNetwork"]
-
 SHORT: Final = 1.0 - 1e-4
 """A breath below the clip norm, for what rounds in float32."""
 

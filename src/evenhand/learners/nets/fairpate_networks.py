@@ -8,8 +8,6 @@ from typing import Any
 from evenhand._stored import stored
 from evenhand._torch import require_torch, torch
 
-__all__ = ["CelebANetwork", "ColorMNISTNetwork"]
-
 
 @stored
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from evenhand.typing import Array, FloatArray
 Layers: TypeAlias = tuple[tuple[FloatArray, FloatArray], ...]
 """Weights (n_in, n_out) and bias (n_out,) of each layer."""
 
-__all__ = ["Layers", "arrays_of", "layers_of", "named_layers", "tensors_of", "through"]
-
 
 def through(layers: Sequence[tuple[Any, Any]], x: Any) -> Any:
     """Return the scores of the last layer, with ReLU between the layers; of arrays or tensors."""

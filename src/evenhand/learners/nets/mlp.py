@@ -23,8 +23,6 @@ FEW_MODELS: Final = 4  # at least so many predict together
 ADAM_BETAS: Final = (0.9, 0.999)
 ADAM_EPSILON: Final = 1e-8
 
-__all__ = ["MLPStack", "StackedMLP"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MLPStack:

@@ -17,8 +17,6 @@ from evenhand.typing import Array, FloatArray
 AT_ONCE: Final = 512
 """Rows that are scored together."""
 
-__all__ = ["ModuleLearner", "probabilities_of", "read_by_last_layer"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleLearner:

@@ -41,8 +41,6 @@ records that stand behind another one."""
 
 PROBES: Final = 3  # records on which a network is tried before anything is trained
 
-__all__ = ["ModuleGradients"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModuleGradients:

@@ -13,8 +13,6 @@ from evenhand._probabilities import decided, gradient_in_scores
 from evenhand.learners.multipliers import GroupDifferences, Multipliers, RowFunction
 from evenhand.typing import Array, FloatArray, IntArray
 
-__all__ = ["AIM", "ConstraintPenalty", "Regularizer"]
-
 AIM = 0.9
 """Part of alpha that the multipliers aim for: ascent nears its goal from outside."""
 

@@ -12,8 +12,6 @@ from evenhand._stored import stored
 from evenhand._torch import require_torch, torch
 from evenhand.learners.nets.fairpate_networks import of_picture
 
-__all__ = ["SmallResNet"]
-
 
 @stored
 @dataclass(frozen=True)

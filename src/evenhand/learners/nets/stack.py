@@ -17,8 +17,6 @@ from evenhand.typing import FloatArray
 
 LANES: Final = 64  # floats; a stack ends on whole vectors, so no model meets a ragged end
 
-__all__ = ["LANES", "StackedNetwork", "flat", "layers_of", "network_of"]
-
 
 class StackedNetwork:
     """Stacked parameters and their gradient, each in one flat block for a fused optimizer.

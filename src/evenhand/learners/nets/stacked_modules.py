@@ -25,8 +25,6 @@ CHUNK_MODELS: Final = 32
 CHUNK_BYTES: Final = 16_000_000
 """Of what one layer of them puts out: beyond it a pass waits for memory."""
 
-__all__ = ["ModuleStack", "StackedModules"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleStack:

@@ -11,8 +11,6 @@ import numpy as np
 from evenhand._torch import torch
 from evenhand.typing import Array
 
-__all__ = ["array", "computing", "features_of", "floats", "seeded"]
-
 
 @contextmanager
 def computing(device: str = "cpu") -> Iterator[Any]:

@@ -11,8 +11,6 @@ from evenhand._torch import torch
 from evenhand.learners.nets.tensors import array
 from evenhand.typing import Array
 
-__all__ = ["state_of", "take_state"]
-
 _MOMENTS, _STEPS = ("exp_avg", "exp_avg_sq"), "step"  # as torch.optim.Adam calls them
 
 
