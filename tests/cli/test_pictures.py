@@ -24,7 +24,8 @@ from evenhand.datasets.features.extraction import extract
 from evenhand.datasets.features.networks import OnnxFeatures
 from evenhand.datasets.features.reading import PictureReading
 from evenhand.datasets.images import ImageData, load_color_mnist
-from evenhand.frontier import Grid, RunStore, material
+from evenhand.frontier import Grid, RunStore, loaded_rows
+from evenhand.frontier.material import DataSource
 from evenhand.learners.nets.architectures import architecture_typed
 from evenhand.methods import METHODS
 
@@ -577,11 +578,11 @@ def test_real_pictures_are_split_by_a_seed_and_their_features_are_those_of_pytho
         pytest.skip(f"MNIST cannot be had: {error}")
     some = digits.take(np.arange(400))
     some = ImageData.of(some.X[:, :, 8:20, 8:20], some.y, some.sensitive_features)
-    monkeypatch.setitem(material.PICTURE_SETS, "color-mnist", lambda source: some)
+    monkeypatch.setitem(loaded_rows.PICTURE_SETS, "color-mnist", lambda source: some)
     reading = PictureReading(
         extractor="halves.onnx", trained_on="nothing", licence="CC0", features="mine"
     )
-    source = material.DataSource(name="color-mnist", pictures=reading)
+    source = DataSource(name="color-mnist", pictures=reading)
     found = source.load(3)
     split = some.split(public=0.2, test=0.25, random_state=3)
     for rows, part in ((found.X, split.private), (found.X_public, split.public)):

@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.datasets import Dataset, Schema, german
 from evenhand.fairness import fairness_report
-from evenhand.frontier import Grid, Run, RunStore, material, sweep
+from evenhand.frontier import Grid, Run, RunStore, loaded_rows, sweep
 from evenhand.frontier.cost import ReleaseCost
 from evenhand.frontier.material import DataSource
 from evenhand.frontier.run import Setting
@@ -386,11 +386,11 @@ def test_a_built_in_set_deals_calibration_rows_from_its_public_part(
     frame["y"] = frame["row"] % 2  # so that a row tells its label
     made = Dataset.from_frame(frame, label="y", sensitive="sex")
     monkeypatch.setattr(german, "load_german", lambda: made)
-    for cache in (material._built_in, material._loaded):
+    for cache in (loaded_rows._built_in, loaded_rows.loaded):
         cache.cache_clear()
     plain = DataSource(name="german").load(3)
     dealt = DataSource(name="german", calibration_fraction=0.25).load(3)
-    for cache in (material._built_in, material._loaded):
+    for cache in (loaded_rows._built_in, loaded_rows.loaded):
         cache.cache_clear()
     labelled = dealt.calibration["X_calibration"]
     assert plain.calibration == {}

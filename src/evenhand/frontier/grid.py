@@ -30,7 +30,8 @@ from evenhand.frontier.arguments import (
     refuse_mixed,
     refuse_unread,
 )
-from evenhand.frontier.material import PICTURE_SETS, DataSource
+from evenhand.frontier.loaded_rows import PICTURE_SETS
+from evenhand.frontier.material import DataSource
 from evenhand.frontier.run import Plain, Setting
 from evenhand.frontier.subjects import SUBJECTS, draws_rows
 

@@ -38,7 +38,8 @@ from evenhand.frontier.arguments import (
     reject_of,
     rule_of,
 )
-from evenhand.frontier.material import DataSource, Material
+from evenhand.frontier.loaded_rows import Material
+from evenhand.frontier.material import DataSource
 from evenhand.frontier.run import Plain, Run, Setting
 from evenhand.frontier.subjects import SUBJECTS, draws_rows
 from evenhand.frontier.votes_cache import KeptTeachers, VotesCache
