@@ -10,6 +10,8 @@ from evenhand.estimators.margins import Bound
 from evenhand.typing import FloatArray
 from evenhand.voting.certificate import AttributeCertificate
 
+CERTIFICATE: Final = "Certificate from a noisy table of true and noisy groups"
+
 _ETA: Final = (
     "eta is the largest difference, over all features and labels, between the probabilities of "
     "the true and of the noisy group; no sample bounds it, so this says something only to those "
@@ -57,50 +59,39 @@ def bounds_of_student(
         _threshold("SF-PATE Theorem 1, tightened (alpha_from_eta)", tight),
     ]
     if certificate is None:
-        found.append(
-            Bound(
-                name="Certificate from a noisy table of true and noisy groups",
-                value=None,
-                says=False,
-                words="not released: set certificate=0.1 to spend a tenth of the budget on it",
-            )
-        )
-        return tuple(found)
+        how = "not released: set certificate=0.1 to spend a tenth of the budget on it"
+        return (*found, _silent(CERTIFICATE, how))
     bound = certificate.alpha(alpha_of_likeliest)
     worst = names[int(certificate.bounds.argmax())]
-    found.append(
-        Bound(
-            name="Certificate from a noisy table of true and noisy groups",
-            value=min(1.0, bound),
-            says=bound < 1.0,
-            words=f"holds for the rows that were counted, with {certificate.level:.0%} confidence; "
-            f"widest for {worst}",
-        )
+    released = Bound(
+        name=CERTIFICATE,
+        value=min(1.0, bound),
+        says=bound < 1.0,
+        words=f"holds for the rows that were counted, with {certificate.level:.0%} confidence; "
+        f"widest for {worst}",
     )
-    return tuple(found)
+    return (*found, released)
 
 
 def bounds_of_teachers() -> tuple[Bound, ...]:
     """Return what is known of a student of fair teachers: nothing, without private numbers."""
     return (
-        Bound(
-            name="SF-PATE Theorem 2",
-            value=None,
-            says=False,
-            words="its eta is a distance between joint distributions of all teachers' votes, which "
+        _silent(
+            "SF-PATE Theorem 2",
+            "its eta is a distance between joint distributions of all teachers' votes, which "
             "nobody observes; that each teacher is nearly fair does not make it small",
         ),
-        Bound(
-            name="Expected rates of the noisy vote by group, exact",
-            value=None,
-            says=False,
-            words="computed from private votes and groups: for the curator alone "
+        _silent(
+            "Expected rates of the noisy vote by group, exact",
+            "computed from private votes and groups: for the curator alone "
             "(expected_rates_.reveal_disparity_to_curator())",
         ),
     )
 
 
 def _threshold(name: str, eta: float) -> Bound:
-    return Bound(
-        name=name, value=None, says=False, words=f"below 1 only if eta < {eta:.4f}; {_ETA}"
-    )
+    return _silent(name, f"below 1 only if eta < {eta:.4f}; {_ETA}")
+
+
+def _silent(name: str, words: str) -> Bound:
+    return Bound(name=name, value=None, says=False, words=words)
