@@ -37,12 +37,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _judged import error_and_gap
 from _paired import differences
 from _table import Runs, asked, commit, interval, rule, select, write
 
 from evenhand import Budget, DemographicParity, FairSharesClassifier
 from evenhand.datasets import Dataset, load_acs_income, load_adult
-from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 
 ALIKE, CHECKED, ELSEWHERE, DRAWN = "alike", "alike, checked", "elsewhere", "drawn rows"
@@ -87,11 +87,7 @@ class Scene:
 
     def measured(self, model: Any) -> tuple[float, float]:
         """Return error and pairwise gap on the test rows."""
-        test = self.split.test
-        report = fairness_report(
-            test.y, model.predict(test.X), test.groups, classes=(0, 1), positive=1
-        )
-        return report["error_rate"].value, report["demographic_parity_pairwise"].value
+        return error_and_gap(self.split.test, model.predict(self.split.test.X))
 
 
 TABLES: dict[str, Callable[[], Dataset]] = {

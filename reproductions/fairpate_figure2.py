@@ -82,6 +82,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from _judged import error_and_gap
 from _pictures import Axis, Panel, Series, around, axis, draw
 from _table import RESULTS, asked, beside_saved, commit, interval, rule, select, write
 from scipy import stats
@@ -100,7 +101,6 @@ from evenhand.baselines.printed_answers import printed_mechanism
 from evenhand.baselines.published_fairpate import PublishedFairPATEClassifier
 from evenhand.datasets import Dataset, load_adult, load_credit_default, load_parkinsons
 from evenhand.estimators import fit_many
-from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 from evenhand.students import ConstantStudentWarning, MarginNotMet
 
@@ -285,10 +285,7 @@ class Run:
     def measure(self, model: Any, notion: str) -> tuple[float, float]:
         """Error, and pairwise gap of the notion, on the test part."""
         test = self.split.test
-        report = fairness_report(
-            test.y, model.predict(test.X), test.groups, classes=(0, 1), positive=1
-        )
-        return report["error_rate"].value, report[f"{notion}_pairwise"].value
+        return error_and_gap(test, model.predict(test.X), f"{notion}_pairwise")
 
 
 def settings(

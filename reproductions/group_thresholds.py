@@ -40,6 +40,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _judged import error_and_gap
 from _table import RESULTS, asked, commit, interval, rule, write
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
@@ -52,7 +53,6 @@ from evenhand.datasets import (
     load_adult,
     load_credit_default,
 )
-from evenhand.fairness import fairness_report
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.tally import JointTally
 from evenhand.privacy import FloatNoise
@@ -91,10 +91,7 @@ def measure(method: str, epsilon: float, seed: int) -> list[tuple[float, float]]
         fairness = DemographicParity(margin=gap, reference="pairwise")
         cut = model.with_group_thresholds(split.public.X, split.public.groups, fairness=fairness)
         decided = cut.predict(split.test.X, sensitive_features=split.test.groups, random_state=0)
-        report = fairness_report(
-            split.test.y, decided, split.test.groups, classes=(0, 1), positive=1
-        )
-        found.append((report["error_rate"].value, report["demographic_parity_pairwise"].value))
+        found.append(error_and_gap(split.test, decided))
     return found
 
 

@@ -55,6 +55,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _judged import error_and_gap
 from _paired import differences
 from _table import Mean, Runs, asked, commit, interval, keep, kept, rule, select, write
 
@@ -70,7 +71,6 @@ from evenhand.datasets import (
     load_german,
 )
 from evenhand.estimators.synthetic_rows import BALANCES, SyntheticRows
-from evenhand.fairness import fairness_report
 from evenhand.generators import MarginalSynthesizer
 from evenhand.privacy import FloatNoise
 
@@ -108,11 +108,7 @@ class Scene:
 
     def measured(self, model: Any) -> tuple[float, float]:
         """Return error and pairwise gap on the test rows."""
-        test = self.split.test
-        report = fairness_report(
-            test.y, model.predict(test.X), test.groups, classes=(0, 1), positive=1
-        )
-        return report["error_rate"].value, report["demographic_parity_pairwise"].value
+        return error_and_gap(self.split.test, model.predict(self.split.test.X))
 
     def common(self, epsilon: float) -> dict[str, Any]:
         """Return what every private method is given."""

@@ -24,6 +24,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from _judged import error_and_gap
 from _table import asked, commit, interval, rule, write
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -31,7 +32,6 @@ from sklearn.linear_model import LogisticRegression
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairSharesClassifier
 from evenhand.datasets import PublicEncoder, load_adult
 from evenhand.datasets.dataset import Split
-from evenhand.fairness import fairness_report
 from evenhand.privacy import FloatNoise
 from evenhand.teachers import OutsideVotes, by_position
 
@@ -53,12 +53,6 @@ def learner(owner: int, seed: int) -> Any:
     return kinds[owner % len(kinds)]
 
 
-def judged(split: Split, decided: Any) -> tuple[float, float]:
-    """Error and pairwise gap on the test part."""
-    report = fairness_report(split.test.y, decided, split.test.groups, classes=(0, 1), positive=1)
-    return report["error_rate"].value, report["demographic_parity_pairwise"].value
-
-
 def measure(seed: int) -> dict[tuple[str, float | None], tuple[float, float]]:
     """All rows of the table for one seed."""
     split = load_adult().split(public=0.2, test=0.25, random_state=seed)
@@ -73,7 +67,7 @@ def measure(seed: int) -> dict[tuple[str, float | None], tuple[float, float]]:
         model = learner(owner, seed).fit(private[rows], y[rows])
         votes.append(model.predict(public))
         if owner < ALONE:
-            own.append(judged(split, model.predict(test)))
+            own.append(error_and_gap(split.test, model.predict(test)))
     found: dict[tuple[str, float | None], tuple[float, float]] = {
         ("alone, not private", None): mean(own)
     }
@@ -82,7 +76,7 @@ def measure(seed: int) -> dict[tuple[str, float | None], tuple[float, float]]:
         voted = FairSharesClassifier(
             fairness=MARGIN, teachers=OutsideVotes(np.array(votes)), **settings
         ).fit(X, y, X_public=split.public.X, sensitive_features_public=split.public.groups)
-        found["the owners' votes", epsilon] = judged(split, voted.predict(split.test.X))
+        found["the owners' votes", epsilon] = error_and_gap(split.test, voted.predict(split.test.X))
         alone = []
         for owner in range(ALONE):
             rows = owners.rows(owner)
@@ -94,7 +88,7 @@ def measure(seed: int) -> dict[tuple[str, float | None], tuple[float, float]]:
                     sensitive_features=split.private.groups.iloc[rows],
                     X_public=split.public.X,
                 )
-            alone.append(judged(split, one.predict(split.test.X)))
+            alone.append(error_and_gap(split.test, one.predict(split.test.X)))
         found["alone, private", epsilon] = mean(alone)
         found["pooled, private", epsilon] = pooled(split, epsilon, seed)
     return found
@@ -119,7 +113,7 @@ def pooled(split: Split, epsilon: float, seed: int) -> tuple[float, float]:
         sensitive_features=split.private.groups,
         X_public=split.public.X,
     )
-    return judged(split, model.predict(split.test.X))
+    return error_and_gap(split.test, model.predict(split.test.X))
 
 
 def mean(pairs: list[tuple[float, float]]) -> tuple[float, float]:

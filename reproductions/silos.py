@@ -38,6 +38,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from _judged import error_and_gap
 from _table import Runs, asked, commit, interval, rule, select, write
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -52,7 +53,6 @@ from evenhand import (
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.dataset import Split
 from evenhand.datasets.silos import by_owner, load_chem97, load_math_achieve, load_star
-from evenhand.fairness import fairness_report
 from evenhand.owners.collection import OwnerVotes
 from evenhand.owners.digests import PublicRows
 from evenhand.owners.vote_file import VoteFile
@@ -91,9 +91,7 @@ class Scene:
 
     def judged(self, decided: Any) -> tuple[float, float]:
         """Error and pairwise gap on the test part."""
-        test = self.split.test
-        report = fairness_report(test.y, decided, test.groups, classes=(0, 1), positive=1)
-        return report["error_rate"].value, report["demographic_parity_pairwise"].value
+        return error_and_gap(self.split.test, decided)
 
     def votes(self, unit: str) -> list[VoteFile]:
         """Return the votes of every owner."""

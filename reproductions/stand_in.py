@@ -48,6 +48,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _judged import error_and_gap
 from _table import asked, commit, interval, keep, kept, rule, write
 from scipy import stats
 
@@ -60,7 +61,6 @@ from evenhand import (
 from evenhand.datasets import Dataset, Schema, load_acs_income, load_bank
 from evenhand.datasets.split import Split
 from evenhand.estimators import fit_many
-from evenhand.fairness import fairness_report
 from evenhand.generators import MarginalSynthesizer
 from evenhand.privacy import FloatNoise
 from evenhand.students import ConstantStudentWarning, MarginNotMet
@@ -154,11 +154,8 @@ def measured_on(split: Split, seed: int) -> list[tuple[float, float]]:
         for model, error in zip(models, refused, strict=True):
             if error is not None:
                 raise error
-            report = fairness_report(
-                test.y, model.predict(test.X), test.groups, classes=(0, 1), positive=1
-            )
-            gap = report["demographic_parity_rest"].value
-            found.append((report["error_rate"].value, gap))
+            decided = model.predict(test.X)
+            found.append(error_and_gap(test, decided, "demographic_parity_rest"))
     return found
 
 
