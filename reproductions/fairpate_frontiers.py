@@ -593,8 +593,7 @@ def line(row: dict[str, Any]) -> str:
     return (
         f"| {row['part']} | {row['data']} | {row['method']} | {row['notion'].replace('-', ' ')} "
         f"| {row['epsilon']:g} | {margin} | {row['error']:.4f} ± {row['error_pm']:.4f} "
-        f"| {row['gap']:.4f} ± {row['gap_pm']:.4f} | {row['coverage']:.3f} "
-        f"| {len(row['seeds'])} |"
+        f"| {row['gap']:.4f} ± {row['gap_pm']:.4f} | {row['coverage']:.3f} | {len(row['seeds'])} |"
     )
 
 

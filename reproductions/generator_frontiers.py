@@ -306,8 +306,7 @@ def save(rows: Rows, claims: Rows, beside: Rows, commit: str) -> None:
     lines = [
         "# Frontiers of generators of tables\n\n"
         f"Means over {len(SEEDS)} seeds with 95 % half widths; rules, settings and who sees sex "
-        f"stand in [generator_frontiers.py](../generator_frontiers.py). Commit "
-        f"{commit}.\n",
+        f"stand in [generator_frontiers.py](../generator_frontiers.py). Commit {commit}.\n",
         picture(rows),
         "\n## What the figures say, of tables\n",
         "| figure | table | generator | epsilon | claim | found | agrees? |",

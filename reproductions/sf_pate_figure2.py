@@ -419,8 +419,7 @@ def line(row: dict[str, Any]) -> str:
         epsilon += f" claimed, {row['sound_epsilon']:.3g} sound"
     return (
         f"| {row['data']} | {row['notion'].replace('_', ' ')} | {epsilon} | {row['method']} "
-        f"| {len(row['repeats'])} "
-        f"| {row['accuracy']:.4f} ± {row['accuracy_pm']:.4f} "
+        f"| {len(row['repeats'])} | {row['accuracy']:.4f} ± {row['accuracy_pm']:.4f} "
         f"| {row['violation']:.4f} ± {row['violation_pm']:.4f} | {row['agrees']} "
         f"| {row['seconds']:.1f} |"
     )

@@ -482,8 +482,7 @@ def line(row: dict[str, Any], rows: list[dict[str, Any]]) -> str:
     with_m = row["method"].startswith("SF_") and other is not None
     return (
         f"| {row['data']} | {epsilon} | {row['method']} | {algorithm(row['method'])} "
-        f"| {len(row['repeats'])} "
-        f"| {row['accuracy']:.4f} ± {row['accuracy_pm']:.4f} "
+        f"| {len(row['repeats'])} | {row['accuracy']:.4f} ± {row['accuracy_pm']:.4f} "
         f"| {row['violation']:.4f} ± {row['violation_pm']:.4f} "
         f"| {compared(row, other) if with_m and other is not None else '- | -'} "
         f"| {row['agrees']} | {row['seconds']:.1f} |"

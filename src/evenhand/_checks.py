@@ -148,8 +148,7 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
         upper = "" if n is None else f" and below {n}"
         raise ValueError(
             f"{name} must be at least 0{upper}, got values from {_values.quoted(int(out.min()))} "
-            f"to "
-            f"{_values.quoted(int(out.max()))}."
+            f"to {_values.quoted(int(out.max()))}."
         )
     return out
 
@@ -165,8 +164,7 @@ def rectangle(name: str, values: ArrayLike, shape: str) -> Array:
             raise
         raise ValueError(
             f"{name} must have shape {shape}, and its rows differ in length. Give every row a "
-            f"value "
-            f"for each column."
+            f"value for each column."
         ) from None
 
 

@@ -128,6 +128,5 @@ def _canonical(name: object) -> str:
         return str(int(name))
     raise TypeError(
         f"units must be whole numbers or strings, got {_values.quoted(name)} "
-        f"({type(name).__name__}). "
-        "Write the ids as strings, for example units.astype(str)."
+        f"({type(name).__name__}). Write the ids as strings, for example units.astype(str)."
     )

@@ -103,8 +103,7 @@ def _check_margin(given: TrainOptions) -> None:
             f"--fairness {given.fairness} is about true classes, and nothing tells the gate of "
             f"--method {given.method} of them. Give --calibration FILE: public rows with features, "
             f"label and sensitive columns, hundreds of each group; or read the margin from the "
-            f"released answers, for the student alone: --no-answer-margin, or --method "
-            f"fair-shares."
+            f"released answers, for the student alone: --no-answer-margin, or --method fair-shares."
         )
     chooses = given.spec.protects == "attribute" and given.confidence is not None
     if given.calibration is not None and not (notion.needs_labels or chooses):

@@ -368,8 +368,7 @@ class _Scored:
         if p.shape != (len(encoded), self.n_classes) or not np.isfinite(p).all():
             raise ValueError(
                 f"predict_proba of {type(self.model).__name__} gave shape {p.shape} for "
-                f"{len(encoded)} rows and {self.n_classes} classes, or numbers that are not "
-                f"finite."
+                f"{len(encoded)} rows and {self.n_classes} classes, or numbers that are not finite."
             )
         return np.concatenate([p, encoded], axis=1)
 

@@ -175,8 +175,7 @@ def _of_label(given: Mapping[Any, Any], label: Any) -> Mapping[Any, Any]:
         raise ValueError(
             f"group_shares must hold a mapping of group to share for each label; for "
             f"{_values.quoted(key)} it holds {found!r}. Its keys are {list(given)}. Or release "
-            f"them: "
-            f"group_shares='released'."
+            f"them: group_shares='released'."
         )
     return found
 

@@ -119,8 +119,7 @@ class OwnerVotes:
             left = "" if len(wrong) >= len(given) else ", or leave their files out"
             raise VotesRefused(
                 f"The votes were not counted, and nothing was spent: "
-                f"{len(wrong)} of them cannot be used.\n{listed}\n"
-                f"Ask these owners again{left}."
+                f"{len(wrong)} of them cannot be used.\n{listed}\nAsk these owners again{left}."
             )
         if not given:
             raise VotesRefused("There are no votes. Name at least one file of votes.")

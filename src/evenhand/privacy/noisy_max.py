@@ -303,8 +303,7 @@ def _largest(votes: IntArray, admissible: ArrayLike) -> IntArray:
     if closed.size:
         raise ValueError(
             f"admissible leaves no class in {_values.row(int(closed[0]))}. Skip such a query "
-            f"before asking: "
-            f"the skip is public and costs nothing."
+            f"before asking: the skip is public and costs nothing."
         )
     largest: IntArray = np.where(mask, votes, -1).max(axis=1)
     return largest

@@ -52,8 +52,7 @@ class Votes:
             raise ValueError(
                 f"Every query needs one vote of each of the {self.n_teachers} teachers; query "
                 f"{wrong[0] + 1} (counted from 1) has not. A teacher that abstains breaks the "
-                f"sensitivity: give its "
-                f"vote to a fixed class."
+                f"sensitivity: give its vote to a fixed class."
             )
         object.__setattr__(self, "counts", counts.astype(np.int64))
 
