@@ -153,8 +153,8 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
     return out
 
 
-def rectangle(name: str, values: ArrayLike, shape: str) -> Array:
-    """Return an array of rows that are equally long."""
+def rectangle(name: str, values: ArrayLike) -> Array:
+    """Return an array of one row for each teacher; these are equally long."""
     import numpy as np
 
     try:
@@ -163,8 +163,8 @@ def rectangle(name: str, values: ArrayLike, shape: str) -> Array:
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError(
-            f"{name} must have shape {shape}, and its rows differ in length. Give every row a "
-            f"value for each column."
+            f"{name} must have shape (n_teachers, n_queries), and its rows differ in length. Give "
+            f"every row a value for each column."
         ) from None
 
 

@@ -111,7 +111,7 @@ class BinaryVotes:
 
     def total(self, votes: IntArray) -> IntArray:
         """Count the votes; ``votes`` has shape (n_teachers, n_rows), 0 or 1."""
-        said = _checks.rectangle("votes", votes, "(n_teachers, n_queries)")
+        said = _checks.rectangle("votes", votes)
         if said.ndim != 2 or said.shape[1] != self.n_rows or not np.isin(said, (0, 1)).all():
             raise ValueError(
                 f"votes must be 0 or 1 with shape (n_teachers, {self.n_rows}), got shape "

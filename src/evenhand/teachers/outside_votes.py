@@ -174,7 +174,7 @@ def _read(source: Any) -> Array:
     if isinstance(source, pd.DataFrame):
         return source.to_numpy()
     if not isinstance(source, str | Path):
-        return _checks.rectangle("source", source, "(n_teachers, n_queries)")
+        return _checks.rectangle("source", source)
     path = Path(source)
     _checks.one_of("The ending of a file of votes", path.suffix.lower(), FORMATS)
     if not path.is_file():

@@ -59,7 +59,7 @@ class Votes:
     @classmethod
     def of(cls, votes: ArrayLike, n_classes: int) -> Votes:
         """Count ``votes``, an array of class codes of shape (n_teachers, n_queries)."""
-        array = _checks.rectangle("votes", votes, "(n_teachers, n_queries)")
+        array = _checks.rectangle("votes", votes)
         if array.ndim != 2 or not array.shape[0]:
             raise ValueError(
                 f"votes must have shape (n_teachers, n_queries), got shape {array.shape}."

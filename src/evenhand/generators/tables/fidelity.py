@@ -207,7 +207,7 @@ def _correlation(x: Column, y: Column) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def worst_pairs(found: Fidelity, n: int = 10) -> Sequence[PairFidelity]:
-    """Return the pairs with the lowest scores, worst first."""
+def worst_pairs(found: Fidelity) -> Sequence[PairFidelity]:
+    """Return the ten pairs with the lowest scores, worst first."""
     known = [pair for pair in found.pairs if np.isfinite(pair.score)]
-    return sorted(known, key=lambda pair: pair.score)[:n]
+    return sorted(known, key=lambda pair: pair.score)[:10]

@@ -90,9 +90,7 @@ class StateNetwork:
             out[some] = pick(self.probabilities(conditions[some], rng), self.starts, rng)
         return out
 
-    def towards(
-        self, shares: FloatArray, rng: np.random.Generator, *, n_rows: int = 2048, rounds: int = 4
-    ) -> StateNetwork:
+    def towards(self, shares: FloatArray, rng: np.random.Generator) -> StateNetwork:
         """Return the same network with ``base`` moved so that its mean distribution is ``shares``.
 
         Shape (n_conditions, n_states). As in iterative proportional fitting the logarithm of the
@@ -100,9 +98,9 @@ class StateNetwork:
         """
         base = self.base.copy()
         made = self
-        for _ in range(rounds):
+        for _ in range(4):
             for c in range(len(base)):
-                found = made.probabilities(np.full(n_rows, c), rng).mean(axis=0)
+                found = made.probabilities(np.full(2048, c), rng).mean(axis=0)
                 base[c] += np.log(np.maximum(shares[c], LEAST_SHARE) / np.maximum(found, 1e-9))
             made = replace(self, base=base.copy())
         return made

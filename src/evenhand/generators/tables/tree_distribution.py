@@ -38,6 +38,8 @@ from scipy.optimize import minimize
 from evenhand.typing import FloatArray, IntArray
 
 TRUST: Final = 0.5
+"""How far a cell is drawn back to the others, in standard deviations of its noise."""
+
 MOST_CELLS: Final = 1_000_000
 """Cells of all cliques of more than two columns together, over all conditions: a second's fit."""
 
@@ -236,7 +238,6 @@ def fit_tree(
     sigmas: Sequence[float],
     weights: FloatArray,
     *,
-    trust: float = TRUST,
     max_iterations: int = 300,
 ) -> TreeDistribution:
     """Fit the distribution to noisy tables.
@@ -250,8 +251,6 @@ def fit_tree(
         Standard deviation of the noise of one cell of each.
     weights : ndarray, shape (n_conditions,)
         Records of each condition, as estimated; not negative.
-    trust : float
-        How far a cell is drawn back to the others, in standard deviations of its noise.
     max_iterations : int
         Of L-BFGS.
     """
@@ -259,7 +258,7 @@ def fit_tree(
     cuts = np.cumsum(sizes)[:-1]
     target = np.concatenate([np.ravel(table.values) for table in noisy])
     # Scaled so that one step moves cells by about their noise; the problem is the same.
-    weight = min(1.0, trust / max(sigmas[: len(tree.order)]))
+    weight = min(1.0, TRUST / max(sigmas[: len(tree.order)]))
     scale = np.repeat([1.0 / np.sqrt(weight * sigma**2) for sigma in sigmas], sizes)
 
     def tables(t: FloatArray) -> tuple[Table, ...]:
