@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import LabelBinarizer
 
 from evenhand import _checks
 from evenhand._torch import is_module
@@ -25,6 +23,7 @@ from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING, poisson_batches, record_words
 from evenhand.students.module import ModuleClassifier, no_head
+from evenhand.students.network import with_layers
 from evenhand.typing import Array, FloatArray
 
 N_STEPS: Final = 1500
@@ -219,13 +218,4 @@ def layered_classifier(layers: tuple[tuple[FloatArray, FloatArray], ...], n_clas
     """Return trained layers as the scikit-learn classifier that computes the same."""
     if len(layers) == 1:
         return linear_classifier(*layers[0], n_classes)
-    classes = np.arange(n_classes)
-    network = MLPClassifier(tuple(len(bias) for _, bias in layers[:-1]))
-    network.coefs_ = [weights.copy() for weights, _ in layers]
-    network.intercepts_ = [bias.copy() for _, bias in layers]
-    network.n_layers_ = len(layers) + 1
-    network.n_outputs_ = len(network.intercepts_[-1])
-    network.out_activation_ = "logistic" if n_classes == 2 else "softmax"
-    network.classes_, network.n_features_in_ = classes, len(network.coefs_[0])
-    network._label_binarizer = LabelBinarizer().fit(classes)
-    return network
+    return with_layers(layers, np.arange(n_classes))

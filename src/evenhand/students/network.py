@@ -18,7 +18,7 @@ from evenhand._stored import stored
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.students.constrained import MarginNotMet
 from evenhand.students.lagrangian import Constraint
-from evenhand.typing import FloatArray
+from evenhand.typing import Array, FloatArray
 
 Layers: TypeAlias = Sequence[tuple[FloatArray, FloatArray]]
 """Weight (in, out) and bias (out,) of each layer; the last has one score per class."""
@@ -219,12 +219,18 @@ def as_scikit_learn(layers: Layers) -> Any:
     n_classes = len(bias)
     if n_classes == 2:  # one score, of class 1 against class 0
         weight, bias = weight[:, 1:] - weight[:, :1], bias[1:] - bias[:1]
-    network = MLPClassifier(tuple(len(b) for _, b in inner))
-    network.coefs_ = [w.copy() for w, _ in inner] + [weight.copy()]
-    network.intercepts_ = [b.copy() for _, b in inner] + [bias.copy()]
-    network.n_layers_ = len(layers) + 1
-    network.n_outputs_ = len(bias)
-    network.out_activation_ = "logistic" if n_classes == 2 else "softmax"
-    network.classes_, network.n_features_in_ = np.arange(n_classes), len(layers[0][0])
-    network._label_binarizer = LabelBinarizer().fit(network.classes_)
+    return with_layers([*inner, (weight, bias)], np.arange(n_classes))
+
+
+def with_layers(
+    layers: Layers, classes: Array, *, activation: str = "relu", output: str | None = None
+) -> Any:
+    """Return scikit-learn's network of these layers; of two classes the last has one score."""
+    network = MLPClassifier(tuple(len(b) for _, b in layers[:-1]), activation=activation)
+    network.coefs_ = [weight.copy() for weight, _ in layers]
+    network.intercepts_ = [bias.copy() for _, bias in layers]
+    network.n_layers_, network.n_outputs_ = len(layers) + 1, len(layers[-1][1])
+    network.out_activation_ = output or ("logistic" if len(classes) == 2 else "softmax")
+    network.classes_, network.n_features_in_ = classes, len(layers[0][0])
+    network._label_binarizer = LabelBinarizer().fit(classes)
     return network

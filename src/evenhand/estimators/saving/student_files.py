@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import LabelBinarizer
 
 from evenhand._folder import Folder, write_arrays
 from evenhand._torch import is_module
@@ -29,6 +28,7 @@ from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
 from evenhand.students.additive import AdditiveScores
 from evenhand.students.blind_rule import BlindRule
 from evenhand.students.inferred_groups import InferredGroups, Recalibrated
+from evenhand.students.network import with_layers
 from evenhand.typing import Array, FloatArray
 
 SKOPS: Final = "skops"
@@ -140,16 +140,9 @@ def _to_network(said: Mapping[str, Any], arrays: Mapping[str, Array], at: str) -
             raise ValueError("the student's layers do not fit each other.")
     if said["activation"] not in _ACTIVATIONS or said["output"] not in _OUTPUTS:
         raise ValueError(f"the student's activations are not known: {said['activation']!r}.")
-    network = MLPClassifier(
-        tuple(len(bias) for _, bias in layers[:-1]), activation=said["activation"]
-    )
-    network.coefs_, network.intercepts_ = [w for w, _ in layers], [b for _, b in layers]
-    network.n_layers_, network.n_outputs_ = len(layers) + 1, len(layers[-1][1])
-    network.out_activation_, network.classes_ = said["output"], arrays[f"{at}classes"]
-    _require_scores(network.n_outputs_, network.classes_)
-    network.n_features_in_ = len(network.coefs_[0])
-    network._label_binarizer = LabelBinarizer().fit(network.classes_)
-    return network
+    classes = arrays[f"{at}classes"]
+    _require_scores(len(layers[-1][1]), classes)
+    return with_layers(layers, classes, activation=said["activation"], output=said["output"])
 
 
 def _constant(student: DummyClassifier, _: dict[str, Array], at: str) -> dict[str, Any]:
