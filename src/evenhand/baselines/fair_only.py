@@ -30,6 +30,7 @@ from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import RateNotion
 from evenhand.learners.mixture import Mixture
 from evenhand.privacy.guarantee import no_guarantee
+from evenhand.students.constrained import linear_model
 from evenhand.typing import FloatArray, IntArray
 
 _FEW: Final = 400  # columns up to which a Hessian is cheap; a fit is then several times faster
@@ -193,8 +194,5 @@ def _as_linear(member: Any, n_features: int) -> Any:
     """Return a constant, with which the reduction stands in for one class, as a linear model."""
     if not isinstance(member, DummyClassifier):
         return member
-    linear = LogisticRegression()
-    linear.coef_ = np.zeros((1, n_features))
-    linear.intercept_ = np.array([_SURE if member.constant == 1 else -_SURE])
-    linear.classes_, linear.n_features_in_ = np.array([0, 1]), n_features
-    return linear
+    sure = np.array([_SURE if member.constant == 1 else -_SURE])
+    return linear_model(np.zeros((1, n_features)), sure, np.array([0, 1]))

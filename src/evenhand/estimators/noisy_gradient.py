@@ -22,6 +22,7 @@ from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger, SubsampledGa
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import SUBSAMPLED_ACCOUNTING, poisson_batches, record_words
+from evenhand.students.constrained import linear_model
 from evenhand.students.module import ModuleClassifier, no_head
 from evenhand.students.network import with_layers
 from evenhand.typing import Array, FloatArray
@@ -208,10 +209,7 @@ class NoisyNetworkClassifier(NoisyGradientClassifier):
 
 def linear_classifier(weights: FloatArray, bias: FloatArray, n_classes: int) -> LogisticRegression:
     """Return trained weights (d, n_scores) as the classifier that computes the same."""
-    linear = LogisticRegression()
-    linear.coef_, linear.intercept_ = np.ascontiguousarray(weights.T), bias.copy()
-    linear.classes_, linear.n_features_in_ = np.arange(n_classes), len(weights)
-    return linear
+    return linear_model(np.ascontiguousarray(weights.T), bias.copy(), np.arange(n_classes))
 
 
 def layered_classifier(layers: tuple[tuple[FloatArray, FloatArray], ...], n_classes: int) -> Any:

@@ -15,7 +15,7 @@ from evenhand.learners.preconditioner import Preconditioner
 from evenhand.students.design import DesignMatrix
 from evenhand.students.objective import Objective, sigmoid
 from evenhand.students.within import SOURCES, Within
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import Array, FloatArray, IntArray
 
 SOFTNESS: Final = (0.3, 0.1, 0.03)
 """Width of the smoothed decision, in units of the spread of the free student's scores.
@@ -70,11 +70,15 @@ class LinearFit:
 
     def classifier(self, n_classes: int) -> LogisticRegression:
         """Return a scikit-learn classifier with these coefficients."""
-        student = LogisticRegression()
-        student.coef_, student.intercept_ = self.coef, self.intercept
-        student.classes_ = np.arange(n_classes)
-        student.n_features_in_ = self.coef.shape[1]
-        return student
+        return linear_model(self.coef, self.intercept, np.arange(n_classes))
+
+
+def linear_model(coef: FloatArray, intercept: FloatArray, classes: Array) -> LogisticRegression:
+    """Return scikit-learn's classifier of these weights; of two classes they are one row."""
+    linear = LogisticRegression()
+    linear.coef_, linear.intercept_ = coef, intercept
+    linear.classes_, linear.n_features_in_ = classes, coef.shape[1]
+    return linear
 
 
 def fit_linear(

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from evenhand.students.constrained import fit_linear
+from evenhand.students.constrained import fit_linear, linear_model
 from evenhand.students.objective import LabelLoss
 from evenhand.students.within import Within
 from evenhand.typing import Array, FloatArray, IntArray
@@ -223,10 +223,7 @@ def _best_cut(odds: FloatArray, labels: IntArray) -> float:
 
 def _unmoved() -> LogisticRegression:
     """Return the head that leaves probabilities of two classes as they are."""
-    head = LogisticRegression()
-    head.coef_, head.intercept_ = np.array([[1.0, 0.0]]), np.zeros(1)
-    head.classes_, head.n_features_in_ = np.arange(2), 2
-    return head
+    return linear_model(np.array([[1.0, 0.0]]), np.zeros(1), np.arange(2))
 
 
 GroupModel = Callable[[FloatArray, IntArray], Any]

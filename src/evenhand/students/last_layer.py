@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.neural_network import MLPClassifier
 
+from evenhand.students.constrained import linear_model
 from evenhand.students.module import ModuleClassifier
 from evenhand.typing import Array, FloatArray
 
@@ -77,17 +77,11 @@ def last_layer(student: Any) -> LastLayer | None:
 
 
 def _of_columns(student: Any) -> LastLayer:
-    def with_weights(coef: FloatArray, intercept: FloatArray) -> Any:
-        out = LogisticRegression()
-        out.coef_, out.intercept_ = coef, intercept
-        out.classes_, out.n_features_in_ = student.classes_, coef.shape[1]
-        return out
-
     return LastLayer(
         coef=student.coef_,
         intercept=student.intercept_,
         reads=lambda rows: rows,
-        with_weights=with_weights,
+        with_weights=lambda coef, intercept: linear_model(coef, intercept, student.classes_),
         of_columns=True,
     )
 

@@ -27,6 +27,7 @@ from evenhand.learners.skops_files import dump_skops, load_skops
 from evenhand.students import ModuleClassifier, ModuleStudent, ReductionStudent
 from evenhand.students.additive import AdditiveScores
 from evenhand.students.blind_rule import BlindRule
+from evenhand.students.constrained import linear_model
 from evenhand.students.inferred_groups import InferredGroups, Recalibrated
 from evenhand.students.network import with_layers
 from evenhand.typing import Array, FloatArray
@@ -111,12 +112,10 @@ def _linear(student: LogisticRegression, arrays: dict[str, Array], at: str) -> d
 
 
 def _to_linear(_: Any, arrays: Mapping[str, Array], at: str) -> LogisticRegression:
-    student = LogisticRegression()
-    student.coef_, student.intercept_ = _layer(arrays[f"{at}coef"], arrays[f"{at}intercept"])
-    student.classes_ = arrays[f"{at}classes"]
-    _require_scores(len(student.intercept_), student.classes_)
-    student.n_features_in_ = int(student.coef_.shape[1])
-    return student
+    coef, intercept = _layer(arrays[f"{at}coef"], arrays[f"{at}intercept"])
+    classes = arrays[f"{at}classes"]
+    _require_scores(len(intercept), classes)
+    return linear_model(coef, intercept, classes)
 
 
 def _network(student: MLPClassifier, arrays: dict[str, Array], at: str) -> dict[str, Any]:
