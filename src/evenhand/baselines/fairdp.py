@@ -14,7 +14,7 @@ from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.group_shares import pure_claim, release_decisions, several
 from evenhand.estimators.inputs import FitArguments, FitInputs
-from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
+from evenhand.estimators.ledgers import SeparateLedgers, own_noise, single_ledger, split_epsilon
 from evenhand.estimators.noisy_gradient import NoisyNetworkClassifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
@@ -178,7 +178,7 @@ class FairDPClassifier(NoisyNetworkClassifier):
         groups = self._known_groups(given.sensitive_features, data)
         mechanism, noise = self._sampled(left, data), self._float_noise()
         network = self._network(learner, X_encoded, data.n_classes, rng, noise)
-        run = self._own_ledger(left, noise)
+        run = single_ledger(left, noise)
         with run.reserve({mechanism: 1}, purpose="FairDP, all steps of all groups") as grant:
             steps = self._steps(mechanism, data, noise, given)
             of_share = mechanism.noise_multiplier / (self.count_share * steps["batch_size"])

@@ -20,7 +20,7 @@ from evenhand.estimators.group_shares import (
     released,
 )
 from evenhand.estimators.inputs import FitArguments, FitInputs
-from evenhand.estimators.ledgers import SeparateLedgers, own_noise
+from evenhand.estimators.ledgers import SeparateLedgers, own_noise, single_ledger
 from evenhand.estimators.noisy_gradient import NoisyNetworkClassifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, Settings, registered
 from evenhand.fairness import DemographicParity, EqualizedOdds, FairnessKind
@@ -168,7 +168,7 @@ class DPFERMIClassifier(NoisyNetworkClassifier):
         mechanism = self._sampled(known.left, data)
         noise = self._float_noise()
         network = self._network(learner, X_encoded, data.n_classes, rng, noise)
-        run = self._own_ledger(known.left, noise)
+        run = single_ledger(known.left, noise)
         with run.reserve({mechanism: 1}, purpose="DP-FERMI, all steps") as grant:
             trained = learner.fit(
                 network,

@@ -15,7 +15,7 @@ from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.group_shares import pure_claim, release_decisions, several
 from evenhand.estimators.inputs import FitArguments, FitInputs
-from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
+from evenhand.estimators.ledgers import SeparateLedgers, own_noise, single_ledger, split_epsilon
 from evenhand.estimators.margins import Derived
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
@@ -67,7 +67,7 @@ class GroupRuleClassifier(NoisyGradientClassifier):
         data, X_encoded = self._read(given, rng)
         groups = self._counted_groups(given.sensitive_features, data)
         mechanism, noise = self._sampled(left, data), self._float_noise()
-        run = self._own_ledger(left, noise)
+        run = single_ledger(left, noise)
         rows = X_encoded
         if self._reads_group:
             rows = np.column_stack([X_encoded, np.eye(groups.n_groups)[groups.codes]])

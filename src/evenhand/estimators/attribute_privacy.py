@@ -13,6 +13,7 @@ from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.given_rows import encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs
+from evenhand.estimators.ledgers import single_ledger
 from evenhand.estimators.reading import read_fit_inputs
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import Budget, Guarantee, Ledger, attribute_of
@@ -89,13 +90,7 @@ class AttributePrivacyClassifier(PrivateClassifier):
     @staticmethod
     def _only_at_its_delta(budget: Budget, noise: Noise) -> Ledger:
         """Open a ledger of this run alone, for a cost that is known at one delta only."""
-        return Ledger(
-            budget,
-            noise=noise,
-            unit=UNIT,
-            neighbors=GROUP_LABEL,
-            single=True,
-        )
+        return single_ledger(budget, noise, unit=UNIT, neighbors=GROUP_LABEL)
 
     @staticmethod
     def _claim(

@@ -16,6 +16,7 @@ from evenhand.estimators.blind_rule import put_around
 from evenhand.estimators.encoded_inputs import EncodedInputs, read_encoded
 from evenhand.estimators.given_rows import checked_features, frame_or_array, take
 from evenhand.estimators.inputs import FitArguments, FitInputs, calibration_given
+from evenhand.estimators.ledgers import single_ledger
 from evenhand.estimators.margins import AIM_AGAIN, StudentMargin
 from evenhand.estimators.noisy_gradient import N_STEPS, NoisyNetworkClassifier
 from evenhand.estimators.plan import (
@@ -259,7 +260,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         mechanism = self._sampled(budget, data, n_steps, beside)
         noise = self._float_noise()
         network = self._network(learner, X_encoded, data.n_classes, rng, noise)
-        run = self._own_ledger(budget, noise)
+        run = single_ledger(budget, noise)
         pulled = None if learner.pull is None else groups
         n_groups = 0 if pulled is None else pulled.n_groups
         with run.reserve({mechanism: 1}, purpose=WITH_COUNTS if beside else STEPS) as grant:

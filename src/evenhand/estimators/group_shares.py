@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks, _values
-from evenhand.estimators.ledgers import split_epsilon
+from evenhand.estimators.ledgers import single_ledger, split_epsilon
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.gaussian import epsilon_from_mu
@@ -115,13 +115,7 @@ def release_table(
         whole = Budget(epsilon=epsilon_from_mu(mu, budget.delta) * _MORE, delta=budget.delta)
         run = account.run(whole, purpose=purpose)
         return run, run.release(table, counts[None, :], purpose=purpose)[0]
-    run = Ledger(
-        budget,
-        noise=noise,
-        unit="record",
-        neighbors="add or remove one",
-        single=True,
-    )
+    run = single_ledger(budget, noise)
     noisy = run.release(LaplaceTable.within(budget), counts[None, :], purpose=purpose)
     return run, noisy[0]
 

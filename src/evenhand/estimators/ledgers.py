@@ -81,6 +81,17 @@ def open_run(
     return run
 
 
+def single_ledger(
+    budget: Budget,
+    noise: Noise | None,
+    *,
+    unit: str = "record",
+    neighbors: str = "add or remove one",
+) -> Ledger:
+    """Open a ledger of this run alone, for a cost that is known at one delta only."""
+    return Ledger(budget, noise=noise, unit=unit, neighbors=neighbors, single=True)
+
+
 def own_noise(noise: Noise | None, default: type[Noise] = DiscreteNoise) -> Noise:
     """Return a copy of the noise that was given, or the default."""
     return default() if noise is None else copy.deepcopy(noise)

@@ -111,17 +111,6 @@ class NoisyGradientClassifier(PrivateClassifier):
     def _float_noise(self) -> Noise:
         return own_noise(self.noise, FloatNoise)
 
-    @staticmethod
-    def _own_ledger(budget: Budget, noise: Noise) -> Ledger:
-        """Open a ledger of this run alone, for a cost that is known at one delta only."""
-        return Ledger(
-            budget,
-            noise=noise,
-            unit="record",
-            neighbors="add or remove one",
-            single=True,
-        )
-
     def _claim(
         self,
         budget: Budget,
