@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evenhand.privacy.trade_off import TradeOff
-from evenhand.report import write_report
+from evenhand.report import ModelReport, figures, write_report
 
 pytestmark = pytest.mark.browser
 
@@ -123,6 +124,31 @@ def test_nothing_is_wider_than_the_window(width: int, opened: dict[str, Any]) ->
     try:
         page.wait_for_function(FITS, arg=width)
     finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_on_a_phone_names_of_late_groups_fit_wherever_these_join(
+    hostile: Any, opened: dict[str, Any]
+) -> None:
+    trace = ModelReport.of(hostile.model).disparity
+    last = int(trace.n_given[-1])
+    late = [("Hispanic or Latino", round(share * last)) for share in (0.03, 0.43, 0.49, 0.57)]
+    drawn = figures.disparity(replace(trace, joined=(("first", 1), *late)))
+    page = opened["plain"].page
+    page.set_viewport_size({"width": 390, "height": 844})
+    chart = page.locator(".chart").first
+    before = chart.inner_html()
+    chart.evaluate("(chart, drawn) => { chart.innerHTML = drawn; }", str(drawn))
+    try:
+        assert chart.inner_text().count("Hispanic or Latino") == 4
+        assert page.evaluate(FITS, 390)
+        inside = chart.evaluate(
+            """chart => [...chart.querySelectorAll('text')].every(
+                 text => text.getBoundingClientRect().left >= chart.getBoundingClientRect().left)"""
+        )
+        assert inside
+    finally:
+        chart.evaluate("(chart, before) => { chart.innerHTML = before; }", before)
         page.set_viewport_size({"width": 1280, "height": 900})
 
 

@@ -128,11 +128,11 @@ def disparity(trace: Disparity) -> Markup:
     for at, (group, n) in enumerate(late):
         where = across.share(n)
         parts.append(line(where, 0, where, height(0), "joined"))
-        said = f"first answers to {shortened(group, 18)}"
-        parts.append(beside(where, 12 + 17 * at, said, "tick"))
+        parts.append(beside(where, 12 + 17 * at, shortened(group, 18), "tick"))
     parts.append(line(0, height(margin), 1, height(margin), "margin"))
     parts.append(words(1, height(margin) - 5, f"margin {margin:g}", "end", "margin-words"))
-    parts.append(words(0, ABOVE + TRACE + 36, "answers given so far", kind="tick"))
+    title = "answers given so far" + (" (a name: its group's first)" if late else "")
+    parts.append(words(0, ABOVE + TRACE + 36, title, kind="tick"))
     return drawing(ABOVE + TRACE + 40, parts)
 
 

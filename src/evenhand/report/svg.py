@@ -261,7 +261,7 @@ def symbol(x: float, y: float, colour: str, shape: str, hover: str) -> Markup:
 
 def beside(x: float, y: float, value: str, kind: str) -> Markup:
     """Return text a little beside a line at ``x``, on the side where there is more room."""
-    anchor, step = ("start", 5) if x < 0.6 else ("end", -5)
+    anchor, step = ("start", 5) if x < 0.5 else ("end", -5)
     head = Markup(f'<text class="{kind}" x="{step}" text-anchor="{anchor}">')
     return _placed(x, y, head + value + Markup("</text>"))
 
