@@ -71,6 +71,8 @@ def site(model: Any, browser: Any, tmp_path_factory: pytest.TempPathFactory) -> 
     where = tmp_path_factory.mktemp("pages") / "s.db"
     desk = new_desk(model.with_reject_option(0.05, cold_start=20), where)
     sent = rows(400, 1)
+    # Men whom the model says yes to, until the margin is reached: it refuses the rest of them.
+    sent += [row | {"income": 90.0} for row in sent if row["sex"] == "men"]
     for row in sent:
         row["job"] = HOSTILE
     ask(desk, sent)
