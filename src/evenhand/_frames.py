@@ -8,10 +8,16 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
+OF_DAYS: Final = "datetime64[s]"
+"""The dtype of days, which pandas has none for."""
+
+DAYS: Final = "evenhand days"
+"""Where ``attrs`` of a DataFrame list the columns whose dtype said that they hold days."""
+
 # Types that pandas would choose by the values: whether some are missing must not change a column's
 # kind, which may be read from private rows. Of days it would make Python objects.
 _NULLABLE: Final[dict[type, str]] = {
-    nw.Date: "datetime64[s]",
+    nw.Date: OF_DAYS,
     nw.Boolean: "boolean",
     nw.String: "string",
     **{kind: kind.__name__ for kind in (nw.Int8, nw.Int16, nw.Int32, nw.Int64)},
@@ -74,7 +80,9 @@ def _frame(frame: nw.DataFrame[Any]) -> pd.DataFrame:
     gaps = [name for name in frame.columns if _is_whole(frame[name]) and frame[name].null_count()]
     whole = {name: _with_gaps(frame[name]) for name in gaps}
     known = frame.to_pandas().assign(**whole)
-    return known.astype({name: kind for name, kind in kinds.items() if kind})
+    known = known.astype({name: kind for name, kind in kinds.items() if kind})
+    known.attrs[DAYS] = [name for name, kind in kinds.items() if kind == OF_DAYS]
+    return known
 
 
 def _is_whole(column: nw.Series[Any]) -> bool:

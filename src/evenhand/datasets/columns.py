@@ -18,7 +18,7 @@ import pandas as pd
 
 from evenhand import _values
 from evenhand._checks import did_you_mean
-from evenhand._frames import as_pandas
+from evenhand._frames import DAYS, OF_DAYS, as_pandas
 from evenhand._numerals import numeral
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
@@ -93,6 +93,17 @@ class Column:
         return isinstance(self.dtype, pd.DatetimeTZDtype) or (
             isinstance(self.dtype, np.dtype) and self.dtype.kind == "M"
         )
+
+    @property
+    def date_unit(self) -> DateUnit | None:
+        """What dates are counted in, by the dtype that they came with; None of other columns.
+
+        Days of Parquet and polars are days; a column that was put in their place is none.
+        """
+        if not self.is_date:
+            return None
+        days = self.dtype == OF_DAYS and self.name in self.values.attrs.get(DAYS, ())
+        return "day" if days else "second"
 
     @property
     def is_number(self) -> bool:

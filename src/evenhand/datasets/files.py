@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._arrow import pa, pq, require_arrow
-from evenhand._frames import as_pandas
+from evenhand._frames import DAYS, as_pandas
 from evenhand.datasets.columns import refuse_repeated
 from evenhand.datasets.csv_cells import as_written
 
@@ -82,7 +82,8 @@ def read_table(
         field, NA, N/A, NaN, nan and ?. An apostrophe before = + - @ is taken away, which was put
         there so that no spreadsheet runs the cell. Of Parquet: as stored; whole numbers and truth
         values some of which are missing are Int64, ... and boolean, and days (date32) are
-        datetime64[s]. What a column means is decided later, by a ``Schema`` of public rows.
+        datetime64[s], of which ``attrs`` keep that they are days. What a column means is decided
+        later, by a ``Schema`` of public rows.
 
     Raises
     ------
@@ -130,7 +131,10 @@ def _parquet(content: bytes, path: Path) -> pd.DataFrame:
     # Of plain whole numbers and truth values pandas makes floats and objects where some miss, and
     # objects of days.
     named = [name for name in stored.column_names if name in frame and _is_lost(stored[name])]
-    return frame.assign(**as_pandas(stored.select(named))) if named else frame
+    known = as_pandas(stored.select(named))
+    frame = frame.assign(**known)
+    frame.attrs[DAYS] = known.attrs[DAYS]
+    return frame
 
 
 def _is_lost(stored: Any) -> bool:

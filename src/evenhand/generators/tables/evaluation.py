@@ -146,8 +146,7 @@ def columns_like(private: TypedTable, schema: Schema | None) -> tuple[ColumnSche
     """Return what rows to measure on must hold where private ones hold numbers or dates."""
     known = {} if schema is None else {column.name: column for column in schema.columns}
     return tuple(
-        known.get(c.name)
-        or ColumnSchema(name=c.name, kind="numeric", date_unit="second" if c.is_date else None)
+        known.get(c.name) or ColumnSchema(name=c.name, kind="numeric", date_unit=c.date_unit)
         for c in private.columns
         if c.name in known or c.is_number or c.is_date
     )

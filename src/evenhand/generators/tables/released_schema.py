@@ -263,7 +263,7 @@ class UndeclaredColumns:
             doubtful = [_at_the_end(column)]
         if column.is_date:
             known = self.known.get(name)
-            unit = (known and known.date_unit) or "second"  # as declared; the dtype says no more
+            unit = (known and known.date_unit) or column.date_unit or "second"
             low, high = low * _DAY // SECONDS[unit], high * _DAY // SECONDS[unit] - 1.0
         elif str(column.dtype).lower().startswith(("int", "uint")):
             # The grid has cells below 1, and a guess may fall on one: no whole number.
