@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +15,7 @@ import evenhand
 from evenhand import DemographicParity, EqualizedOdds
 from evenhand._stored import STORED
 from evenhand.learners.nets.architectures import Convolutional, Dense, registered
-from evenhand.students import ModuleStudent, NetworkStudent
+from evenhand.students import MarginNotMet, ModuleStudent, NetworkStudent
 from evenhand.students.learned_features import LearnedFeatures
 from evenhand.students.student import fit_student
 from evenhand.students.within import Within
@@ -181,3 +182,28 @@ def test_the_default_student_refuses_pictures() -> None:
     with pytest.raises(ValueError, match=r"pictures of shape \(1, 4, 4\).*ModuleStudent"):
         fit_student(None, pictures, found)
     fit_student(ModuleStudent(Convolutional(widths=(2, 2))), pictures, found)
+
+
+class Draws(torch.nn.Module):  # type: ignore[misc]  # torch has no types here
+    """Adds noise to its rows, also where it predicts: as dropout does that is never turned off."""
+
+    def forward(self, x: Any) -> Any:
+        return x + 0.1 * torch.randn_like(x)
+
+
+def test_a_network_whose_own_decisions_are_beyond_the_margin_says_so() -> None:
+    beyond = 0
+    for seed in range(4):  # nearly no gap at all is allowed, which noise gives one time in 20
+        X, y, z = people(2, 2, n=600, seed=seed)
+        within = Within(notion=DemographicParity(margin=0.002), groups=z, n_groups=2)
+        found = answered(y, 2, "labels", np.random.default_rng(seed))
+        network = ModuleStudent(torch.nn.Sequential(Draws(), torch.nn.Linear(4, 2)))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", MarginNotMet)
+            student = fit_student(network, X, found, within)
+        beyond += not student.met
+        assert student.met == (student.public_gap <= 0.002)
+        above = [str(one.message) for one in said if one.category is MarginNotMet]
+        assert len(above) == (not student.met)
+        assert all(f"gap on the public rows is {student.public_gap:.4f}" in one for one in above)
+    assert beyond

@@ -15,10 +15,10 @@ from evenhand.fairness.metrics import gap_of
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.tally import JointTally, Tally
 from evenhand.students.blind_rule import BlindFit, BlindRule
-from evenhand.students.constrained import MarginNotMet
+from evenhand.students.constrained import warn_if_above
 from evenhand.students.inferred_groups import FOLDS, GroupModel, SoftmaxRegression, folds
 from evenhand.students.small_groups import COSTLY, Held, HeldGroup, limits_of
-from evenhand.students.within import SOURCES, Within
+from evenhand.students.within import Within
 from evenhand.typing import BoolArray, FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 
@@ -334,7 +334,7 @@ def _error(decided: IntArray, within: Within, answers: Answers | Shares) -> floa
 
 def warn_of(within: Within, gap: float, chosen: Candidate) -> None:
     """Warn where so many rows cannot say that the margin holds, or where it does not there."""
-    margin, where = within.notion.margin, SOURCES[within.source]
+    margin = within.notion.margin
     if chosen.gap.high > margin:
         warnings.warn(
             f"So many rows cannot say with {chosen.gap.level:.0%} confidence that the margin of "
@@ -344,10 +344,4 @@ def warn_of(within: Within, gap: float, chosen: Candidate) -> None:
             MarginNotSupported,
             stacklevel=4,
         )
-    if gap > margin:
-        warnings.warn(
-            f"The student's gap {where} is {gap:.4f}, above the margin of {margin:g}; it is kept. "
-            f"Widen the margin, or give more public rows.",
-            MarginNotMet,
-            stacklevel=4,
-        )
+    warn_if_above(within, gap)

@@ -55,6 +55,23 @@ class MarginNotMet(UserWarning):
     """No student of this kind was found within the margin; the best one found is kept."""
 
 
+def warn_if_above(
+    within: Within,
+    gap: float,
+    way_out: str = "Widen the margin, or give more public rows.",
+    *,
+    stacklevel: int = 4,
+) -> None:
+    """Warn where the gap of the decisions of a student that is kept is above the margin."""
+    if gap > within.notion.margin:
+        warnings.warn(
+            f"The student's gap {SOURCES[within.source]} is {gap:.4f}, above the margin of "
+            f"{within.notion.margin:g}; it is kept. {way_out}",
+            MarginNotMet,
+            stacklevel=stacklevel + 1,
+        )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearFit:
     """Coefficients (n_columns, n_features), intercepts, and the public gap they give.

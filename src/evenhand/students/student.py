@@ -14,7 +14,7 @@ from sklearn.dummy import DummyClassifier
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import Notion
 from evenhand.students.confident import fit_confident
-from evenhand.students.constrained import DEFAULT_C, MarginNotMet, fit_linear
+from evenhand.students.constrained import DEFAULT_C, fit_linear, warn_if_above
 from evenhand.students.estimated_classes import with_estimated_classes
 from evenhand.students.learned_features import LearnedFeatures, as_network
 from evenhand.students.module import ModuleStudent
@@ -235,6 +235,8 @@ def _of_network(
         decided = model.predict(X_public if within.X is None else within.X).astype(np.int64)
         gap = read.gap(decided, answers.n_classes)
         met = gap <= read.notion.margin
+        if linear.met and linear.held is None:  # else it was said of the linear one
+            warn_if_above(read, gap, _UNSTEADY)
     free = linear.without_margin
     return replace(
         linear,
@@ -244,6 +246,12 @@ def _of_network(
         met=met,
         without_margin=None if free is None else learned.classifier(free),
     )
+
+
+_UNSTEADY: Final = (
+    "Its last layer kept it on the features that the network gave before: a network that draws, or "
+    "computes in few digits, gives others each time. Let it do neither when it predicts."
+)
 
 
 def _require_table(X_public: Array) -> None:
@@ -365,16 +373,9 @@ def _under_margin(
     own = replace(within, groups=within.groups[rows])
     model = clone(student).fit(X_public[rows], answers.labels[rows], within=own)
     gap = within.gap(model.predict(X_public).astype(np.int64), answers.n_classes)
-    met = gap <= within.notion.margin
-    if not met:
-        warnings.warn(
-            f"The gap of {type(student).__name__} on the public rows is {gap:.4f}, above the "
-            f"margin of {within.notion.margin:g}; it is kept. Use a smaller margin, or leave "
-            f"student=None.",
-            MarginNotMet,
-            stacklevel=5,
-        )
-    return Student(model=model, public_gap=gap, met=met, within=within)
+    way_out = f"Give {type(student).__name__} a smaller margin, or leave student=None."
+    warn_if_above(within, gap, way_out, stacklevel=5)
+    return Student(model=model, public_gap=gap, met=gap <= within.notion.margin, within=within)
 
 
 def uncertainty(
