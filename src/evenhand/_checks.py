@@ -8,13 +8,26 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable, Sized
+from importlib import import_module
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand import _values
 
 if TYPE_CHECKING:
     from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
+
+
+def class_at(name: str, home: str) -> Any:
+    """Return what a user named as MODULE:CLASS; the module is imported, which runs its code."""
+    module, _, own = home.partition(":")
+    try:
+        return getattr(import_module(module), own)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} names {home!r}, which cannot be imported: {error}. Install its module, or "
+            f"put its folder on PYTHONPATH."
+        ) from error
 
 
 def positive(name: str, value: float, hint: str = "") -> float:

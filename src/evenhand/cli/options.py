@@ -47,14 +47,25 @@ def names(option: str, given: str) -> list[str]:
     return found
 
 
-def choice(names: Iterable[str], *spelled: str, **more: Any) -> Any:
-    """Return an option whose value is one of these words, which help and completion list."""
+def choice(
+    names: Iterable[str],
+    *spelled: str,
+    own: Callable[[str], str] | None = None,
+    **more: Any,
+) -> Any:
+    """Return an option whose value is one of these words, which help and completion list.
+
+    With ``own`` it may also be MODULE:CLASS, of which ``own`` returns the word.
+    """
     listed = list(names)
+    shown = listed if own is None else [*listed, "MODULE:CLASS"]
 
     def known(param: typer.CallbackParam, value: str | None) -> str | None:
+        if own is not None and value is not None and ":" in value:
+            return own(value)
         return None if value is None else one_of(param.opts[0], value, listed)
 
-    more |= {"metavar": "|".join(listed), "autocompletion": lambda: listed, "callback": known}
+    more |= {"metavar": "|".join(shown), "autocompletion": lambda: listed, "callback": known}
     option: Any = typer.Option(*spelled, **more)
     return option
 

@@ -12,7 +12,7 @@ from evenhand._checks import one_of
 from evenhand.cli.command import from_file
 from evenhand.cli.method_settings import types_of
 from evenhand.cli.options import COLUMNS, FILES, Epsilon, Raw, ReadsPrivate, choice
-from evenhand.generators.registry import generators, names_of
+from evenhand.generators.registry import generators, names_of, registered_at
 
 MOVED: Final = ("none", "equalized-odds", "demographic-parity", "both")
 """Notions by whose rates labels are moved within groups."""
@@ -62,7 +62,9 @@ class SynthesizeOptions(ReadsPrivate):
         str | None,
         choice(
             dict.fromkeys((*_TABLES, *_IMAGES)),
-            help="How the private records are learnt. The long help says what each method does.",
+            own=registered_at,
+            help="How the private records are learnt. The long help says what each method does. "
+            "Or a generator of your own by its class: its module is imported, which runs its code.",
             show_default=f"{_TABLES[0]}; {_IMAGES[0]} for pictures",
         ),
     ] = None

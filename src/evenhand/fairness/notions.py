@@ -298,16 +298,11 @@ def _class_named(home: str) -> type[Notion]:
     """Return the class that a user named by its home."""
     if home in _OWN:
         return _OWN[home]
-    try:
-        kind = _class_at(home)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"fairness names {home!r}, which cannot be imported: {error}. Install its module, or "
-            f"put its folder on PYTHONPATH."
-        ) from error
+    kind: Any = _checks.class_at("fairness", home)
     if not (isinstance(kind, type) and issubclass(kind, Notion)):
         raise ValueError(f"fairness names {home!r}, which is no notion. Derive it from RateNotion.")
-    return kind
+    named: type[Notion] = kind
+    return named
 
 
 def _class_at(home: str) -> Any:

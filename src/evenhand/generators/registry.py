@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from evenhand._checks import one_of
+from evenhand._checks import class_at, one_of
 
 if TYPE_CHECKING:
     from evenhand.generators.synthesizer import Synthesizer
@@ -77,6 +77,25 @@ def register(kind: _Kind) -> _Kind:
         )
     REGISTERED[key] = kind
     return kind
+
+
+def registered_at(home: str) -> str:
+    """Register a generator that a user named as MODULE:CLASS, and return its method.
+
+    Raises
+    ------
+    ValueError
+        If there is none; its module is imported, which runs its code.
+    """
+    kind = class_at("--method", home)
+    payload, named = getattr(kind, "payload", None), getattr(kind, "method", None)
+    if not (isinstance(kind, type) and payload in PAYLOADS and isinstance(named, str)):
+        raise ValueError(
+            f"--method names {home!r}, which is no generator. Derive it from TableSynthesizer or "
+            f"ImageSynthesizer, with a name of its own as method."
+        )
+    register(kind)
+    return named
 
 
 class _Generators(Mapping["Key", "type[Synthesizer]"]):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from evenhand.cli import app
+from evenhand.generators import load
 from evenhand.generators.registry import REGISTERED, generators, names_of, register
 from evenhand.generators.synthesizer import arguments_of
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import SeededNoise
-from evenhand.testing.generators import SynthesizerContract
+from evenhand.testing.generators import SynthesizerContract, table
 
 from .independent_columns import COUNTS, IndependentColumns
 
@@ -44,3 +50,40 @@ class TestIndependentColumns(SynthesizerContract):
 def test_a_name_that_is_taken_is_refused() -> None:
     with pytest.raises(ValueError, match="named 'marginal' already"):
         register(type("Mine", (IndependentColumns,), {"method": "marginal"}))
+
+
+def synthesize(method: str, folder: Path, exit_code: int = 0) -> str:
+    private = folder / "private.csv"
+    table(1500).to_csv(private, index=False)
+    words = ["synthesize", str(private), "--label", "rich", "--sensitive", "sex", "--epsilon", "8"]
+    more = ["--out", str(folder / "made.csv"), "--save", str(folder / "made"), "--rows", "100"]
+    result = CliRunner().invoke(app, [*words, *more, "--method", method])
+    assert result.exit_code == exit_code, result.output
+    return result.output
+
+
+def test_the_command_line_takes_it_by_its_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(REGISTERED, KEY)  # its module may have left that out
+    synthesize(f"{IndependentColumns.__module__}:IndependentColumns", tmp_path)
+    assert isinstance(load(tmp_path / "made"), IndependentColumns)
+    claim = json.loads((tmp_path / "made.claim.json").read_text(encoding="utf-8"))
+    assert COUNTS in json.dumps(claim)
+
+
+@pytest.mark.parametrize(
+    ("home", "said"),
+    [
+        ("no_such_module:Mine", "cannot be imported: No module named 'no_such_module'"),
+        ("json:Mine", "cannot be imported: module 'json' has no attribute 'Mine'"),
+        ("json:dumps", "'json:dumps', which is no generator. Derive it from TableSynthesizer"),
+        ("evenhand.generators.tables.synthesizer:TableSynthesizer", "which is no generator"),
+        ("evenhand.generators.images.gaussian:GaussianImages", "--method must be one of"),
+    ],
+)
+def test_what_is_no_generator_of_tables_is_refused_in_a_line(
+    home: str, said: str, tmp_path: Path
+) -> None:
+    assert said in " ".join(synthesize(home, tmp_path, exit_code=2).split())
+    assert not (tmp_path / "made").exists()
