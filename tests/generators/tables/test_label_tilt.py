@@ -99,6 +99,18 @@ def test_the_density_of_a_row_is_that_of_the_formula() -> None:
     np.testing.assert_allclose(found, densities(tree), rtol=1e-10)
 
 
+@pytest.mark.parametrize("even", [True, False])
+def test_rows_of_the_tree_have_its_densities(even: bool) -> None:
+    tree, conditions = some_tree(), np.repeat(CONDITIONS, 8000)
+    drawn = tree.sample(conditions, np.random.default_rng(0), even=even)
+    assert differ(drawn, conditions, densities(tree)) > FALSE_ALARM
+    assert differ(drawn, conditions, densities(some_tree(seed=1))) < FALSE_ALARM
+    # Among rows of one condition each state of a root is as often as it should be, or by chance so.
+    expected = 8000 * densities(tree)[:, STATES[:, 0] == 0].sum(axis=1)
+    counted = np.array([(drawn[conditions == c, 0] == 0).sum() for c in CONDITIONS])
+    assert (np.abs(counted - expected).max() < 2) == even
+
+
 @pytest.mark.parametrize("most", [50.0, 1.3])
 def test_weights_are_odds_over_those_of_the_tree(most: float) -> None:
     tree, tilt = some_tree(), some_tilt(most=most)

@@ -31,7 +31,6 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.polynomial import legendre
 from scipy.linalg import helmert, solve_triangular
-from scipy.special import logsumexp
 
 from evenhand.generators.aggregators import ProductSums
 from evenhand.generators.budget_plan import BudgetPlan, under
@@ -239,7 +238,9 @@ class LabelTilt:
         step = min(1.0, _WALK / (slopes.size * sigma**2))
         for t in range(STEPS):
             scores = odds + read @ slopes @ turn
-            apart = (own - np.exp(scores - logsumexp(scores, axis=1, keepdims=True))) @ turn.T
+            apart = (
+                own - np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
+            ) @ turn.T
             released = door(aggregator.total(apart / clip, read)).reshape(slopes.shape[::-1]).T
             slopes = slopes + step * released * clip / n
             mean += slopes * (t >= half) / (STEPS - half)
@@ -285,9 +286,9 @@ class LabelTilt:
             weights = self.weights(tree, drawn[left], conditions[left]) / mean[conditions[left]]
             left = left[rng.random(len(left)) >= weights]
             for _ in range(_ROUNDS):
-                at, tries = np.tile(left, _TRIES), np.repeat(np.arange(_TRIES), len(left))
+                at = np.tile(left, _TRIES)
                 c = conditions[at]
-                states = held.sample(c, rng, tries)
+                states = held.sample(c, rng, even=False)  # few are kept: they are not even anyway
                 more = self.weights(tree, states, c) / mean[c] - 1.0
                 most = np.maximum(self.most[c] / mean[c] - 1.0, 1e-9)
                 kept = np.flatnonzero(rng.random(len(at)) * most < more)
@@ -306,7 +307,7 @@ class LabelTilt:
         scores = self.groups[group] + _centred(odds) @ self.odds
         for i, column in enumerate(self.columns):
             scores += column[codes[:, i]]
-        own = scores[np.arange(len(label)), label] - logsumexp(odds + scores, axis=1)
+        own = scores[np.arange(len(label)), label] - np.logaddexp.reduce(odds + scores, axis=1)
         weights: FloatArray = np.exp(np.minimum(own, np.log(self.most[conditions])))
         return weights
 
@@ -351,7 +352,7 @@ class LabelTilt:
             [tree.log_density(codes, y * n_groups + groups) for y in range(n_labels)], axis=1
         )
         joint += np.log(self.shares.T)[groups]
-        odds: FloatArray = joint - logsumexp(joint, axis=1, keepdims=True)
+        odds: FloatArray = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
         return odds
 
     def _measured(self, tree: TreeDistribution, rng: np.random.Generator) -> Self:

@@ -93,7 +93,7 @@ class PersonLevels:
             u = spread(usual[:, i], rng)
             for start in range(0, len(usual), BLOCK):
                 rows = slice(start, start + BLOCK)
-                levels[rows, at] = draw_states(q[usual[rows, i]], u[rows])
+                levels[rows, at] = draw_states(q.cumsum(axis=1)[usual[rows, i]], u[rows])
         return levels
 
     def likelihoods(self, levels: IntArray) -> dict[int, FloatArray]:
