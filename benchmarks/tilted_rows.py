@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from evenhand import Budget
 from evenhand.datasets import load_adult
 from evenhand.generators import MarginalSynthesizer
-from evenhand.privacy import FloatNoise
+from evenhand.privacy import SeededNoise
 
 EPSILON, ROWS, SINGLE_ROWS, HELD_OUT, SEED = 1.0, 60_000, 500, 15_000, 0
 FALSE_ALARM = 1e-6
@@ -40,7 +40,7 @@ def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def fitted(tilt: bool) -> MarginalSynthesizer:
     """Fit with the odds of labels, or without."""
-    made = MarginalSynthesizer(random_state=SEED, noise=FloatNoise(), tilt=tilt)
+    made = MarginalSynthesizer(random_state=SEED, noise=SeededNoise(SEED), tilt=tilt)
     budget = Budget(epsilon=EPSILON, delta=1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of noise
