@@ -238,9 +238,8 @@ class LabelTilt:
         step = min(1.0, _WALK / (slopes.size * sigma**2))
         for t in range(STEPS):
             scores = odds + read @ slopes @ turn
-            apart = (
-                own - np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
-            ) @ turn.T
+            norm = np.logaddexp.reduce(scores, axis=1, keepdims=True)
+            apart = (own - np.exp(scores - norm)) @ turn.T
             released = door(aggregator.total(apart / clip, read)).reshape(slopes.shape[::-1]).T
             slopes = slopes + step * released * clip / n
             mean += slopes * (t >= half) / (STEPS - half)

@@ -110,7 +110,7 @@ class MeanEmbeddingSynthesizer(TableSynthesizer):
             probabilities = self.probabilities_[
                 conditions, part, self.starts_[j] : self.starts_[j + 1]
             ]
-            out[:, j] = draw_states(probabilities, rng.random(len(conditions)))
+            out[:, j] = draw_states(probabilities.cumsum(axis=1), rng.random(len(conditions)))
         return out
 
     def _arrays(self) -> dict[str, Array]:

@@ -121,7 +121,7 @@ def pick(probabilities: FloatArray, starts: IntArray, rng: np.random.Generator) 
     """Draw a state of every column from probabilities (n_rows, n_states)."""
     out = np.empty((len(probabilities), len(starts) - 1), dtype=np.int64)
     for j in range(out.shape[1]):
-        own = probabilities[:, starts[j] : starts[j + 1]]
+        own = probabilities[:, starts[j] : starts[j + 1]].cumsum(axis=1)
         out[:, j] = draw_states(own, rng.random(len(own)))
     return out
 
