@@ -2,8 +2,9 @@
 
 import itertools
 import math
+import tracemalloc
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.typing import IntArray
 
 RELATIONS = ("add or remove one", "replace one")
+ONE, TWO = np.ones((1, 1)), np.ones((1, 2))
 
 
 def neighbors(rows: list[object], values: list[object], relation: str) -> list[list[object]]:
@@ -196,6 +198,16 @@ def test_sums_of_products_are_those_of_whole_numbers_however_rows_are_split(
     # Of each factor less than a step of its grid is cut.
     off = 40 * (2.0**-14 * np.abs(left).max() + 2.0**-20 * np.abs(right).max())
     assert np.abs(found - exact).max() <= off
+
+
+def test_what_products_are_made_of_is_held_for_some_rows_at_once() -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(0, 1, (20_000, 1)), rng.normal(0, 1, (20_000, 100))
+    tracemalloc.start()
+    ProductSums(n_left=1, n_right=100).total(left, right)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 0.6 * right.nbytes  # it was 3 times that, and a fit was four times as long
 
 
 def test_a_teachers_block_is_clipped_as_a_whole_and_moves_by_twice_the_norm() -> None:
@@ -408,6 +420,11 @@ def test_an_attack_stays_below_the_claim_and_convicts_half_the_noise(name: str) 
             r"must have shape \(n_teachers, 1, 1\)",
         ),
         (lambda: TableCounts(shapes=((1, 1),)).l2_sensitivity("none"), "neighbors must be one of"),
+        *[
+            (partial(ProductSums(n_left=1, n_right=2).total, *pair), "not finite has no bound")
+            for value in (np.nan, np.inf)
+            for pair in ((ONE, TWO * value), (ONE * value, TWO))
+        ],
     ],
 )
 def test_what_has_no_bound_is_refused(make: object, message: str) -> None:

@@ -24,6 +24,8 @@ GRID: Final = 2.0**-14
 """Those of which products are added up are multiples of this."""
 
 DIAGONAL, BESIDE = 985, 1393  # whole numbers; the second over the first is just below sqrt(2)
+_AT_ONCE: Final = 2**18  # numbers of right vectors: what is made of them stays in a cache
+_NOT_FINITE: Final = "A contribution that is not finite has no bound. Look for NaN or inf."
 _EXACT: Final = 2**20  # rows whose products sum below 2**53, where doubles are exact
 
 
@@ -258,14 +260,16 @@ class ProductSums(OfRecords):
 
     def total(self, left: FloatArray, right: FloatArray) -> IntArray:
         """Add up, in rows of the left vectors (n, n_left) times the right ones (n, n_right)."""
-        right = self.on_grid(right)
-        lengths = np.sqrt(np.einsum("ij,ij->i", right, right))
-        whole = within_norm(left, 1.0 / np.maximum(lengths, 1e-300), UNIT)
         total = np.zeros((self.n_left, self.n_right), dtype=np.int64)
-        step = round(2.0**53 * self.unit)
-        for first in range(0, len(whole), step):
+        step = min(round(2.0**53 * self.unit), max(1, _AT_ONCE // self.n_right))
+        for first in range(0, len(right), step):
             rows = slice(first, first + step)
-            total += (whole[rows].T @ (right[rows] / GRID)).astype(np.int64)
+            whole = np.trunc(right[rows] / GRID)
+            lengths = np.sqrt(np.einsum("ij,ij->i", whole, whole)) * GRID
+            if not np.isfinite(lengths).all():
+                raise ValueError(_NOT_FINITE)
+            short = within_norm(left[rows], 1.0 / np.maximum(lengths, GRID), UNIT)
+            total += (short.T @ whole).astype(np.int64)
         return total.reshape(-1)
 
 
@@ -308,7 +312,7 @@ def within_norm(rows: FloatArray, norm: float | FloatArray, unit: float) -> Floa
     whole = rows.astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", whole, whole))
     if not np.isfinite(lengths).all():
-        raise ValueError("A contribution that is not finite has no bound. Look for NaN or inf.")
+        raise ValueError(_NOT_FINITE)
     # A breath below the bound: the division rounds, and the norm is a promise.
     factor = np.minimum(1.0, norm * (1.0 - 1e-12) / np.maximum(lengths, 1e-300))
     whole *= factor[:, None] / unit
