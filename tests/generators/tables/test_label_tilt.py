@@ -325,6 +325,29 @@ def test_conditions_on_any_column_keep_the_tilted_law() -> None:
     assert (asked["y"] == "yes").mean() == pytest.approx(of_all, abs=0.05)
 
 
+def test_means_over_many_labels_and_groups_are_of_fewer_rows_of_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lengths = []
+    draw = TreeDistribution.sample
+
+    def counted(self: TreeDistribution, conditions: np.ndarray, *more: Any) -> np.ndarray:
+        lengths.append(len(conditions))
+        return draw(self, conditions, *more)
+
+    frame = copies(8000)[["x0", "x1", "y"]]
+    groups = [f"g{i}" for i in range(100)]
+    frame = frame.assign(g=np.random.default_rng(1).choice(groups, len(frame)))
+    known = {"x0": {"bounds": (-4, 4)}, "x1": {"bounds": (-4, 4)}, "y": ["no", "yes"], "g": groups}
+    monkeypatch.setattr(TreeDistribution, "sample", counted)
+    made = MarginalSynthesizer(tilt=True, noise=SeededNoise(0), random_state=0)
+    budget, schema = Budget(epsilon=100.0, delta=1e-6), Schema.declared(known)
+    made.fit(frame, label="y", sensitive="g", budget=budget, schema=schema)
+    made.sample(100, conditions={"x1": (1, 4)}, balance=(), random_state=0)
+    # 4,000 rows of each of 200 would be 800,000: a fit of minutes and gigabytes for 720 of them.
+    assert max(lengths) <= 100_000
+
+
 def test_a_saved_generator_draws_the_same_rows(tmp_path: Path) -> None:
     made = fit(copies(6000))
     again = load(made.save(tmp_path / "made"))

@@ -59,7 +59,7 @@ _LARGEST: Final = 8.0  # of a centred log-odds that the scores read
 _RIDGE: Final = 1e-3
 _MOST: Final = 4.0  # of the weight of a row: draws for one that is kept, at most, on average
 _CUT: Final = 1e-3  # part of the rows of a label and group whose weight is cut
-_PER_CONDITION: Final = 4_000
+_FEWEST, _MOST_OF_EACH, _OF_ALL = 200, 4_000, 100_000  # rows from which means are estimated
 _TRIES: Final = 4
 _ROUNDS: Final = 100  # of tries for one row, of which each is kept with a chance of a tenth or so
 
@@ -315,7 +315,7 @@ class LabelTilt:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the mean weight by label and group given an event, and the event's chance.
 
-        Estimated from ``_PER_CONDITION`` rows of each that the event may have.
+        Estimated from rows of each that the event may have.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class LabelTilt:
         """
         mean, possible = np.ones(len(chances)), np.flatnonzero(chances > 0)
         if len(possible):
-            c = np.repeat(possible, _PER_CONDITION)
+            c = np.repeat(possible, _rows_of_each(len(possible)))
             states = held.sample(c, np.random.default_rng(0))  # the same event has the same chance
             weights = self.weights(tree, states, c)
             mean[possible] = weights.reshape(len(possible), -1).mean(axis=1)
@@ -357,7 +357,7 @@ class LabelTilt:
     def _measured(self, tree: TreeDistribution, rng: np.random.Generator) -> Self:
         """Return it with the largest and the mean weight of rows of the tree."""
         n = len(self.most)
-        c = np.repeat(np.arange(n), _PER_CONDITION)
+        c = np.repeat(np.arange(n), _rows_of_each(n))
         weights = self.weights(tree, tree.sample(c, rng), c).reshape(n, -1)
         most = np.maximum(np.quantile(weights, 1.0 - _CUT, axis=1), 1.0)
         mean = np.minimum(weights, most[:, None]).mean(axis=1)
@@ -365,6 +365,11 @@ class LabelTilt:
 
 
 _ARRAYS: Final = ("shares", "groups", "odds", "most", "mean")
+
+
+def _rows_of_each(n_conditions: int) -> int:
+    """Return from how many rows of a label and group its mean is estimated."""
+    return int(np.clip(_OF_ALL // n_conditions, _FEWEST, _MOST_OF_EACH))
 
 
 def _noise_of_mean(step: float, first: int) -> float:
