@@ -83,6 +83,10 @@ def test_what_is_saved_is_what_was_released(tmp_path: Path) -> None:
         ({"epsilon": 0.0}, "epsilon"),
         ({"groups": {}}, "one sensitive column"),
         ({"groups": {"sex": ["f"] * 3000}}, "one group only"),
+        (
+            {"groups": {"income": np.arange(3000) / 7}},
+            r"'income' has more than 50 values.* Cut it into ranges: write these into a column",
+        ),
         ({"truth": ["1", "0"] * 1500}, r"have no class in common"),
         ({"truth": [1.0, 0.0] * 1500, "decided": [1, 0] * 1500}, r"have no class in common"),
         ({"classes": ["no", "maybe"]}, "the rows have .*not shown.* too"),
@@ -93,6 +97,16 @@ def test_what_is_wrong_is_said_before_anything_is_spent(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         assess(**{**people(), "epsilon": 1.0, **changes})
+
+
+def test_many_groups_may_be_named() -> None:
+    age = np.arange(3000) % 60
+    found = assess(
+        **people() | {"groups": {"age": age}},
+        epsilon=1.0,
+        values={"age": [str(a) for a in range(60)]},
+    )
+    assert len(found.views[0].groups) == 60
 
 
 @pytest.mark.parametrize("library", [pd, pl])

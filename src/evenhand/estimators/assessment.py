@@ -12,14 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from evenhand import _checks, _values
 from evenhand._folder import write_folder
 from evenhand._frames import as_pandas
 from evenhand.estimators.group_shares import pure_claim, release_table
+from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.metrics import LEVEL
@@ -30,14 +32,12 @@ from evenhand.privacy.saved_claim import claim_record
 from evenhand.privacy.table import LaplaceTable
 from evenhand.typing import IntArray
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 DELTA: Final = 1e-5
 """At which the ledger counts; the table itself has delta 0."""
 
 PURPOSE: Final = "a table of decisions by group"
 FILE: Final = "assessment.json"
+_RANGES: Final = "write these into a column of their own, as the names of groups are published"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,7 +148,8 @@ def assess(
     classes : sequence, optional
         All classes there are. Default: those that occur, which are then taken as public.
     values : mapping of str to sequence, optional
-        All values of each column. Default: those that occur, which are then taken as public.
+        All values of each column. Default: those that occur, which are then taken as public, and
+        of which a column has 50 at most: incomes or ages of single people are no groups.
     reference : {"rest", "pairwise", "overall"}
         What a group is compared with.
     noise : Noise, optional
@@ -252,10 +253,12 @@ def _columns(groups: Any, values: Mapping[str, Sequence[Any]] | None) -> dict[st
         )
     if not list(frame):
         raise ValueError("groups must name one sensitive column at least.")
-    columns = {
-        name: encode_groups(list(column), names=_given(values, name))
-        for name, column in frame.items()
-    }
+    columns = {}
+    for name, column in frame.items():
+        given, cells = _given(values, name), list(column)
+        if given is None:
+            refuse_many_values(pd.Series(cells, name=name, dtype=object), way_out=_RANGES)
+        columns[name] = encode_groups(cells, names=given)
     for name, column in columns.items():
         if len(column.names) < 2:
             raise ValueError(
