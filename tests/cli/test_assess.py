@@ -111,6 +111,7 @@ def test_assessments_of_the_same_people_share_an_account_until_it_is_spent(
     assert "The account 'assessments' has spent" in said
     spent = DatabaseStore("people.db").spent("assessments")
     refused = refuse(*words, "--epsilon", "2", "--out", "found.json")
+    assert "A table at --epsilon 2 takes what epsilon 12.3 takes there" in refused
     assert "Ask for a smaller --epsilon" in refused
     assert DatabaseStore("people.db").spent("assessments") == spent
     assert not Path("found.json").exists()

@@ -40,7 +40,7 @@ def test_a_sensitive_column_of_many_values_is_refused_with_the_way_out(
 ) -> None:
     said = refuse(*command(AGED))
     assert "public.csv: The sensitive column 'years' has more than 50 values" in said
-    assert "--bins years=4" in said
+    assert "--bins 'years'=4" in said  # as a shell reads it, also of a name with blanks
     assert not Path("model").exists()
 
 

@@ -87,7 +87,8 @@ def assess(given: AssessOptions) -> None:
     from evenhand.cli import tables
     from evenhand.datasets.columns import text_of
     from evenhand.estimators.assessment import assess as assessed
-    from evenhand.privacy import BudgetExceeded
+    from evenhand.estimators.group_shares import cost_of_table
+    from evenhand.privacy import Budget, BudgetExceeded
 
     accounts.require_whole(given.ledger, given.account_epsilon)
     if given.out is not None:  # before anything is spent
@@ -117,9 +118,12 @@ def assess(given: AssessOptions) -> None:
         )
     except BudgetExceeded:
         assert account is not None
+        asked = Budget(epsilon=given.epsilon, delta=given.account_delta)
+        cost = cost_of_table(asked, account)
         raise BudgetExceeded(
-            f"{accounts.in_words(account)} A table at --epsilon {given.epsilon:g} does not fit: "
-            f"nothing was charged or released. Ask for a smaller --epsilon."
+            f"{accounts.in_words(account)} A table at --epsilon {given.epsilon:g} takes what "
+            f"epsilon {cost.epsilon:.3g} takes there, and does not fit: nothing was charged or "
+            f"released. Ask for a smaller --epsilon."
         ) from None
     state = {} if account is None else {"account": accounts.state_of(account)}
     try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evenhand._roles import Roles
     from evenhand.fairness import Grouping
 
-WAY_OUT = "--bins {name}=4, or --bins {name}=25,45,65 for edges of your own"
+WAY_OUT = "--bins {name!r}=4, or --bins {name!r}=25,45,65 for edges of your own"
 
 
 @dataclass(frozen=True, kw_only=True)

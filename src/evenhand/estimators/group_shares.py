@@ -111,13 +111,18 @@ def release_table(
     if account is not None:
         account.require("record", "add or remove one", "Give the account of another data set.")
         table = replace(LaplaceTable.within(budget), delta=None)
-        mu = table.mu_squared(account.noise) ** 0.5
-        whole = Budget(epsilon=epsilon_from_mu(mu, budget.delta) * _MORE, delta=budget.delta)
-        run = account.run(whole, purpose=purpose)
+        run = account.run(cost_of_table(budget, account), purpose=purpose)
         return run, run.release(table, counts[None, :], purpose=purpose)[0]
     run = single_ledger(budget, noise)
     noisy = run.release(LaplaceTable.within(budget), counts[None, :], purpose=purpose)
     return run, noisy[0]
+
+
+def cost_of_table(budget: Budget, account: Ledger) -> Budget:
+    """Return what one noisy table takes of an account, where it adds up with other releases."""
+    table = replace(LaplaceTable.within(budget), delta=None)
+    mu = table.mu_squared(account.noise) ** 0.5
+    return Budget(epsilon=epsilon_from_mu(mu, budget.delta) * _MORE, delta=budget.delta)
 
 
 def release_decisions(
