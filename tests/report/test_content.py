@@ -26,7 +26,7 @@ from evenhand.report import ModelReport, summary_lines
 from evenhand.report.opening import opening
 from evenhand.report.page import render
 from evenhand.report.settings import describe, in_words
-from evenhand.report.spending import Spending
+from evenhand.report.spending import Charge, Spending
 from evenhand.typing import REJECTED
 from evenhand.voting import Answers, Reason
 from evenhand.voting.outcomes import EVERY_ROW, SHORT, Disparity
@@ -521,3 +521,10 @@ def test_without_test_rows_the_released_answers_are_the_yardstick(shares: Any) -
     report = ModelReport.of(shares.model)
     assert report.yardstick is shares.model.public_yardstick_
     assert "Error by the released answers" in render(report)
+
+
+def test_a_plan_that_was_charged_together_says_which_noise_its_sums_carry() -> None:
+    line = Charge(
+        purpose="counts", mechanism="SetAside()", n_uses=1, mu_squared=0.1, share=0.5, n_open=0
+    )
+    assert "Gaussian noise" in line.words

@@ -13,7 +13,7 @@ KINDS: Final[Mapping[str, str]] = {
     "NoisyHistogram": "noisy shares of the vote (Gaussian noise on every count)",
     "NoisySum": "noisy sum of bounded contributions (Gaussian noise on every number)",
     "LaplaceTable": "one noisy table of counts of records (Laplace noise on every cell)",
-    "SetAside": "releases of a plan that was charged whole, before the first of them",
+    "SetAside": "sums with Gaussian noise, charged together before the first of them",
     "SubsampledGaussian": "noisy gradient steps on random batches, priced all together",
 }
 """What a mechanism does, by its class name, for a reader who does not know the code."""
