@@ -412,6 +412,8 @@ def test_of_one_label_or_too_many_readings_pairs_or_columns_have_its_part(
         made = fit(frame, pairs=pairs, tilt=True)
         purpose = marginal.PAIRS if pairs else marginal.OWN
         (entry,) = [e for e in made.ledger_.entries if e.purpose == purpose]
+        said = any("labels were not tilted, as tilt=True asks" in note for note in made.notes_)
+        assert said == (made.tilt_ is None)
         return made.tilt_, entry.mu_squared
 
     frame = copies(6000)

@@ -121,7 +121,8 @@ class MarginalSynthesizer(TableSynthesizer):
         where three columns of the usual number of states stand in one table by step 3, else 2.
     tilt : bool, optional
         Step 5. Default: with ``pairs``, where the records are enough for the numbers of a gradient,
-        by the noisy count; else steps 2 and 3 have its budget.
+        by the noisy count; else steps 2 and 3 have its budget. Of one label, one column, or more
+        than 500 numbers that are read of a row none is tilted.
     tilt_share : float, default 0.2
         Share of the budget (of ``mu**2``) that step 5 costs, in (0, 1). More serves linear models
         of the drawn rows, less the likeness of pairs of columns.
@@ -360,6 +361,14 @@ class MarginalSynthesizer(TableSynthesizer):
             chosen.append(Clique(columns=edge, parts=kinds[kind[pair]]))
             counts.append(seen if edge == pair else seen.transpose(0, 2, 1))
         return tree, chosen, counts
+
+    def _remarks(self) -> tuple[str, ...]:
+        if not self.tilt or self.tilt_ is not None:
+            return ()
+        return (
+            f"the odds of labels were not tilted, as tilt=True asks: that needs two labels, two "
+            f"columns, and at most {MOST_READINGS} numbers that are read of a row",
+        )
 
     def _to_count_again(
         self,
