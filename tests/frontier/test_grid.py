@@ -214,6 +214,7 @@ def test_a_degree_is_a_whole_number_from_0_on_and_by_default_the_method_chooses(
         ("seedz = [1]\n" + ADULT + RUN, r"does not know the key 'seedz'. Did you mean 'seeds'\?"),
         (ADULT + RUN + "margn = 0.1\n", r"does not know the key 'margn'. Did you mean 'margin'\?"),
         (ADULT + RUN.replace("fairpate", "fairpat"), r"got 'fairpat'. Did you mean 'fairpate'\?"),
+        (ADULT + RUN.replace("fairpate", "atuo"), r"'auto', got 'atuo'. Did you mean 'auto'\?"),
         (ADULT.replace("adult", "adlt") + RUN, r"got 'adlt'. Did you mean 'adult'\?"),
         (ADULT + RUN + 'notion = "error-parity"\n', "'notion'. It is now called 'fairness'"),
         (ADULT + "colour = 1\n" + RUN, r"\[data\] does not know the key 'colour'"),

@@ -14,8 +14,9 @@ from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import notion_named, spelled
 from evenhand.frontier.judged_rows import BALANCES, EVEN_RATES, OF_ROWS
 from evenhand.frontier.run import Plain, Setting
-from evenhand.frontier.subjects import SUBJECTS, draws_rows, subject_named
+from evenhand.frontier.subjects import SUBJECTS, draws_rows
 from evenhand.generators.tables.utility import MODELS
+from evenhand.methods import RENAMED, method_named
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import InversionNoise
 
@@ -96,8 +97,8 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
 
 def check_value(name: str, value: Plain | Sequence[int]) -> Plain:
     """Return the value of an argument, or say what is wrong with it."""
-    if name == "method":
-        return AUTO if value == AUTO else subject_named(name, str(value)).name
+    if name == "method" and str(value) in RENAMED:
+        return method_named(name, str(value)).name
     if name in OF_NOTIONS:
         return spelled(str(value))
     if name in WORDS:

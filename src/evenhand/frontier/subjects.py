@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from evenhand import _checks
 from evenhand.estimators.spec import MethodSpec
 from evenhand.generators.registry import names_of
-from evenhand.methods import METHODS, RENAMED, method_named
+from evenhand.methods import METHODS
 
 
 class _Subjects(Mapping[str, MethodSpec]):
@@ -38,10 +37,3 @@ SUBJECTS: Final[Mapping[str, MethodSpec]] = _Subjects()
 def draws_rows(name: str) -> bool:
     """Return whether it is a generator."""
     return name not in METHODS
-
-
-def subject_named(option: str, name: str) -> MethodSpec:
-    """Return the record of what a user named, or raise ValueError with the nearest name."""
-    if name in RENAMED:
-        return method_named(option, name)
-    return SUBJECTS[_checks.one_of(option, name, SUBJECTS)]
