@@ -90,6 +90,7 @@ def test_what_is_saved_is_what_was_released(tmp_path: Path) -> None:
         ({"truth": ["1", "0"] * 1500}, r"have no class in common"),
         ({"truth": [1.0, 0.0] * 1500, "decided": [1, 0] * 1500}, r"have no class in common"),
         ({"classes": ["no", "maybe"]}, "the rows have .*not shown.* too"),
+        ({"decided": ["no"] * 3000, "truth": None}, r"All rows have one class, \(not shown\)"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_spent(

@@ -291,11 +291,15 @@ def _view(by: str, groups: tuple[str, ...], counts: NoisyCounts, reference: str)
 def _names(name: str, given: Sequence[Any] | None, labels: Sequence[Any]) -> tuple[str, ...]:
     there = sorted({str(label) for label in labels})
     names = tuple(there) if given is None else tuple(str(label) for label in given)
+    if given is None and len(names) < 2:
+        raise ValueError(
+            f"All rows have one class, {_values.listed(names)}: there is nothing to compare, and "
+            f"nothing was released. If there are others, name all of them with classes=."
+        )
     strange = [label for label in there if label not in names]
     if strange or len(names) < 2:
         raise ValueError(
-            f"{name} must be all classes, two at least, got "
-            + (_values.listed(names) if given is None else ", ".join(names))
+            f"{name} must be all classes, two at least, got {', '.join(names)}"
             + (f", and the rows have {_values.listed(strange)} too" if strange else "")
             + "."
         )
