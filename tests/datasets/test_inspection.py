@@ -330,6 +330,19 @@ def test_every_number_is_a_comma_number_or_plain_in_the_form_that_it_is_written_
     assert text_problem([f"{v:e}" for v in values]) is Problem.NUMBER_TEXT
 
 
+@pytest.mark.parametrize(
+    ("values", "example"),
+    [
+        ([*(f"{i}.5" for i in range(40)), "1,200.50"], "'1,200.50'"),
+        (["?", *(f"{day}.1.2020" for day in range(1, 30))], "'1.1.2020'"),
+    ],
+)
+def test_an_example_has_what_was_found(values: list[str], example: str) -> None:
+    frame = pd.DataFrame({"x": values * 20, "y": ["no", "yes"] * (10 * len(values))})
+    found = str(next(c for c in inspect(frame, label="y").columns if c.name == "x").findings[0])
+    assert found.endswith(f"e.g. {example}")
+
+
 STRANGE: dict[str, Callable[[random.Random, int], Any]] = {
     "Int64": lambda r, n: pd.array([r.choice([1, 2, None]) for _ in range(n)], dtype="Int64"),
     "boolean": lambda r, n: pd.array([r.choice([True, None]) for _ in range(n)], dtype="boolean"),

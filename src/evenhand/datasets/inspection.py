@@ -15,6 +15,7 @@ from evenhand.datasets.problems import (
     MANY,
     TOO_MANY,
     Problem,
+    example_of,
     first_that_is_no_number,
     is_copy,
     names_a_postcode,
@@ -188,7 +189,7 @@ def _of_texts(texts: Sequence[str], role: str, coded: bool) -> list[Finding | No
     problem = None if coded else text_problem(texts[:_READ])
     if problem is not None:
         slip = first_that_is_no_number(texts[:_READ]) if problem is Problem.NUMBER_TEXT else None
-        detail = f"e.g. {texts[0]!r}" if slip is None else f"{slip!r} is none"
+        detail = f"e.g. {example_of(problem, texts)!r}" if slip is None else f"{slip!r} is none"
         found.append(Finding(problem=problem, detail=detail))
     alike = spellings(texts[:_READ])
     if alike:

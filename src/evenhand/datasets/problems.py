@@ -142,6 +142,12 @@ _PHONE: Final = re.compile(
     r"|0\d{1,5}[ /.-][\d /.-]+"  # 030/1234567
     r"|(1[ .-])?\(?\d{3}\)?[ .-]{1,2}(\d{3}[ .-])?\d{4})"  # (212) 555-0123
 )
+_FORMS: Final = {
+    Problem.DATE: _DATE,
+    Problem.COMMA_NUMBER: _COMMA,
+    Problem.EMAIL: _EMAIL,
+    Problem.PHONE: _PHONE,
+}
 _CODE = re.compile(r"[+-]?0\d")  # "007" is a code: numbers are not written so
 _ID = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|ssn|iban)$|#$|^(subject|patient|person|customer|client|user)$"
@@ -180,6 +186,18 @@ def text_problem(texts: Sequence[str]) -> Problem | None:
     if len(texts) > CODES and sum(_PHONE.fullmatch(text) is not None for text in texts) >= enough:
         return Problem.PHONE
     return None
+
+
+def example_of(problem: Problem, texts: Sequence[str]) -> str:
+    """Return the first value that has the form for which a text column has a problem.
+
+    Examples
+    --------
+    >>> example_of(Problem.COMMA_NUMBER, ["31.5", "unknown", "1,200.50"])
+    '1,200.50'
+    """
+    form = _FORMS.get(problem)
+    return next(text for text in texts if form is None or form.fullmatch(text))
 
 
 def first_that_is_no_number(texts: Sequence[str]) -> str | None:
