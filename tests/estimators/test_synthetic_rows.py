@@ -163,6 +163,7 @@ def test_the_claim_lists_no_public_row_and_keeps_its_delta(tmp_path: Path) -> No
         assert "public rows" not in said
         assert (model.guarantee_.epsilon, model.guarantee_.delta) == (8.0, 1e-5)
         assert model.margin_source_ == "drawn rows"
+        assert model.public_yardstick_.where == "drawn rows, by the released answers"
         assert model.within_margin_
     # A tenth of delta names categories where no schema does; then the ledger speaks at the rest.
     assert bought.ledger_.budget.delta == pytest.approx(0.9e-5)

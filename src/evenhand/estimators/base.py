@@ -503,7 +503,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         unbound = FairnessKind.ANSWERS if gated else FairnessKind.NONE
         self.fairness_kind_ = FairnessKind.WEIGHTS if student.bound else unbound
         self.student_without_margin_ = student.without_margin
-        self.public_yardstick_ = public_yardstick(student, taught.X_public, answers)
+        self.public_yardstick_ = public_yardstick(
+            student,
+            taught.X_public,
+            answers,
+            drawn=data.drawn is not None and data.drawn.X is not None,
+        )
         self.answered_coverage_ = answered_coverage(
             student, taught.X_public, answers, self.groups_ or ()
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from evenhand.estimators.drift import ColumnDrift, differing
 from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.margins import StudentMargin
 from evenhand.fairness.trace import Coverage, coverage_table
-from evenhand.fairness.yardstick import RELEASED, Yardstick
+from evenhand.fairness.yardstick import DRAWN, RELEASED, Yardstick
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.students.student import Student
@@ -57,18 +58,22 @@ def answered_coverage(
 
 
 def public_yardstick(
-    student: Student, X_public: FloatArray, answers: Answers | Shares
+    student: Student, X_public: FloatArray, answers: Answers | Shares, *, drawn: bool = False
 ) -> Yardstick:
-    """Measure the student by the released answers, beside the majority class: free."""
+    """Measure the student by the released answers, beside the majority class: free.
+
+    ``drawn``: they are about rows that were drawn from noisy counts.
+    """
+    where = DRAWN if drawn else RELEASED
     rows = answers.answered if isinstance(answers, Answers) else slice(None)
     X = X_public[rows]
     decided = student.model.predict(X).astype(np.int64)
     free: Any = student.without_margin
     others = {} if free is None else {"without_margin": free.predict(X).astype(np.int64)}
     if isinstance(answers, Shares):
-        return Yardstick.of_shares(answers.shares, decided, **others)
+        return replace(Yardstick.of_shares(answers.shares, decided, **others), where=where)
     labels = answers.labels[rows]
-    return Yardstick.of_truth(labels, decided, answers.n_classes, where=RELEASED, **others)
+    return Yardstick.of_truth(labels, decided, answers.n_classes, where=where, **others)
 
 
 def claim_of(

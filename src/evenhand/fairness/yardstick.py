@@ -16,6 +16,7 @@ from evenhand.typing import FloatArray, IntArray
 
 TEST_ROWS: Final = "test rows"
 RELEASED: Final = "public rows, by the released answers"
+DRAWN: Final = "drawn rows, by the released answers"
 DEFINITION: Final = "P(Yhat!=Y); in [0, 1], best 0"
 
 
@@ -25,8 +26,8 @@ class Yardstick:
 
     Parameters
     ----------
-    where : {"test rows", "public rows, by the released answers"}
-        Which rows, and by whose word they are right.
+    where : str
+        Which rows, and by whose word they are right: ``TEST_ROWS``, ``RELEASED`` or ``DRAWN``.
     majority : int
         Code of the class that is most frequent there.
     error, majority_error : Estimate
@@ -60,7 +61,7 @@ class Yardstick:
     without_privacy: Estimate | None = None
 
     def __post_init__(self) -> None:
-        _checks.one_of("where", self.where, (TEST_ROWS, RELEASED))
+        _checks.one_of("where", self.where, (TEST_ROWS, RELEASED, DRAWN))
 
     @property
     def no_better(self) -> bool:
