@@ -331,9 +331,11 @@ def test_means_over_many_labels_and_groups_are_of_fewer_rows_of_each(
     lengths = []
     draw = TreeDistribution.sample
 
-    def counted(self: TreeDistribution, conditions: np.ndarray, *more: Any) -> np.ndarray:
+    def counted(
+        self: TreeDistribution, conditions: np.ndarray, *more: Any, **settings: Any
+    ) -> np.ndarray:
         lengths.append(len(conditions))
-        return draw(self, conditions, *more)
+        return draw(self, conditions, *more, **settings)
 
     frame = copies(8000)[["x0", "x1", "y"]]
     groups = [f"g{i}" for i in range(100)]

@@ -165,7 +165,7 @@ def test_both_distances_of_every_pair_are_charged_for(neighbors: str) -> None:
     moved = {"add or remove one": math.sqrt(6), "replace one": 2 * math.sqrt(6)}[neighbors]
     assert f"l2_sensitivity={moved!r}" in found[0].mechanism
     assert TableDistances(n_tables=6).l2_sensitivity(neighbors) == pytest.approx(moved)
-    part = 0.05 * (1.0 - marginal.TILT_SHARE)
+    part = 0.05 * (1.0 - MarginalSynthesizer.tilt_share)
     assert found[0].mu_squared == pytest.approx(part * BUDGET.mu_squared, rel=1e-6)
     assert sum(e.mu_squared for e in made.ledger_.entries) == pytest.approx(BUDGET.mu_squared)
 
