@@ -97,8 +97,10 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
 
 def check_value(name: str, value: Plain | Sequence[int]) -> Plain:
     """Return the value of an argument, or say what is wrong with it."""
-    if name == "method" and str(value) in RENAMED:
-        return method_named(name, str(value)).name
+    if name == "method":
+        if str(value) in RENAMED:
+            return method_named(name, str(value)).name
+        return _checks.one_of(name, str(value), (*SUBJECTS, AUTO))  # those of others came since
     if name in OF_NOTIONS:
         return spelled(str(value))
     if name in WORDS:

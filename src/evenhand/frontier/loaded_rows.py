@@ -17,6 +17,7 @@ from evenhand.datasets.features.reading import Progress
 from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
 from evenhand.datasets.images.manifest import Manifest
 from evenhand.datasets.split import rows_of_split
+from evenhand.estimators.given_rows import take
 from evenhand.estimators.spec import CALIBRATION
 from evenhand.typing import IntArray
 
@@ -77,7 +78,7 @@ def loaded(source: DataSource, seed: int, versions: tuple[object, ...]) -> Mater
     n = round(source.calibration_fraction * len(rows.public))
 
     def taken(at: IntArray) -> tuple[Any, Any, Any]:
-        return X.take(at, axis=0), y.take(at), groups.take(at, axis=0)
+        return take(X, at), take(y, at), take(groups, at)
 
     (X_private, y_private, private), (X_test, y_test, test) = map(taken, (rows.private, rows.test))
     X_public, _, public = taken(rows.public[n:])
