@@ -47,6 +47,8 @@ def test_values_are_those_of_toml_and_a_text_needs_no_quotes() -> None:
         "generator_hidden": (8, 4),
         "largest_weight": 1,
     }
+    own = GENERATORS["tables", "marginal"]
+    assert settings_of(own, ["tilt_share=.4"]) == settings_of(own, ["tilt_share=0.4"])
     assert settings_of(kind, ['clip="flat"', "generator_hidden=8"]) == {
         "clip": "flat",
         "generator_hidden": (8,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from types import NoneType
@@ -73,8 +74,9 @@ def _plain(hint: Any) -> tuple[type, bool] | None:
 
 def _typed(name: str, text: str, kind: type, several: bool) -> Any:
     """Return a value as its setting has it."""
+    whole = re.sub(r"^([+-]?)(?=\.\d)", r"\g<1>0", text)  # .2, which is no number in TOML
     try:
-        read = tomllib.loads(f"value = {text}")
+        read = tomllib.loads(f"value = {whole}")
     except (tomllib.TOMLDecodeError, RecursionError):
         read = {}
     value = read["value"] if len(read) == 1 else text
