@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -296,20 +295,14 @@ def spelled(name: str) -> str:
 
 def _class_named(home: str) -> type[Notion]:
     """Return the class that a user named by its home."""
-    if home in _OWN:
-        return _OWN[home]
-    kind: Any = _checks.class_at("fairness", home)
+    kind = _class_at(home)
     if not (isinstance(kind, type) and issubclass(kind, Notion)):
         raise ValueError(f"fairness names {home!r}, which is no notion. Derive it from RateNotion.")
-    named: type[Notion] = kind
-    return named
+    return kind
 
 
 def _class_at(home: str) -> Any:
-    if home in _OWN:
-        return _OWN[home]
-    module, _, name = home.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return _OWN[home] if home in _OWN else _checks.class_at("fairness", home)
 
 
 def _home(kind: type) -> str:

@@ -23,7 +23,6 @@ from evenhand.privacy.noise import InversionNoise
 DELTA: Final = 1e-5
 
 WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "method": (*SUBJECTS, AUTO),
     "reference": REFERENCES,
     "answers": ANSWERS,
     "noise": ("exact", "float"),
@@ -78,7 +77,7 @@ OF_RULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a rule around a model reads, whatever the method does."""
 
-ARGUMENTS: Final = ("method", "fairness", *list(WORDS)[1:], *FLAGS, "gap_of", HIDDEN, *NUMBERS)
+ARGUMENTS: Final = ("method", "fairness", *WORDS, *FLAGS, "gap_of", HIDDEN, *NUMBERS)
 """Everything that a grid may vary, in the order in which it varies: the last one fastest."""
 
 DEFAULTS: Final[Mapping[str, Plain]] = {
