@@ -36,7 +36,7 @@ NO_ROWS: Final = (
 COUNTS: Final = "noisy counts of the private rows, with labels for the student"
 ANSWERS: Final = "answers about the public rows"
 BY_PUBLIC: Final = (
-    "the categories and bounds of the columns by which private rows are counted, {whose}"
+    "the categories, bounds and bins of the columns by which private rows are counted, {whose}"
 )
 
 EVERYBODY: Final = "everybody"
@@ -146,8 +146,10 @@ class RowsToDraw:
         if schema is not None:
             schema.refuse_for_models()  # the encoder of drawn rows would, when they are paid for
         columns, declared, keep = tuple(map(str, frame.columns)), schema, settings.keep
+        public: TypedTable | None = None
         if X_public is not None:
-            schema, frame = _by_public_rows(frame, X_public, schema)
+            public = TypedTable.of(X_public, "public table")
+            schema, frame = _by_public_rows(frame, public, schema)
             is_frame, keep = True, (*keep, *(name for name in columns if name not in keep))
         label, group, unit = (_free(name, columns) for name in ("label", "group", "unit"))
         names = None if groups is None else groups.names
@@ -175,6 +177,7 @@ class RowsToDraw:
             per_unit=settings.per_unit,
             keep=keep,
             keep_rare=True,  # a teacher can be asked about a row of which a column is not known
+            public_rows=public,
         )
         return cls(
             settings=settings,
@@ -396,7 +399,7 @@ def _too_few(maker: MarginalSynthesizer, groups: tuple[str, ...] | None) -> str:
 
 
 def _by_public_rows(
-    frame: pd.DataFrame, X_public: Any, schema: Schema | None
+    frame: pd.DataFrame, public: TypedTable, schema: Schema | None
 ) -> tuple[Schema, pd.DataFrame]:
     """Return what is public of the columns, and the private rows as the encoder will know them.
 
@@ -404,7 +407,6 @@ def _by_public_rows(
     rows, where these miss none: what it cannot tell apart is counted together. Each value follows
     from its own row and from what is public.
     """
-    public = TypedTable.of(X_public, "public table")
     encoder = PublicEncoder(schema).fit(public)
     private = encoder.schema_.select(TypedTable.of(frame, "private table", keeps=False))
     columns, values = [], {}

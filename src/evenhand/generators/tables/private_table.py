@@ -96,6 +96,9 @@ class PrivateTable(Payload):
         Conditions whose categories another release of the same fit names; see ``encode``.
     numbered : tuple of str
         Columns whose names are whole numbers in the user's table.
+    public_rows : TypedTable or None
+        Public rows by which the columns of numbers are cut to bins, at no cost; None where noisy
+        counts cut them.
     """
 
     records: Records
@@ -107,6 +110,7 @@ class PrivateTable(Payload):
     notes: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     numbered: tuple[str, ...] = ()
+    public_rows: TypedTable | None = None
     wanted: tuple[str, ...] = field(init=False)
     _columns: UndeclaredColumns | None = None
 
@@ -162,7 +166,7 @@ class PrivateTable(Payload):
         first: dict[str, float] = {SCHEMA: SCHEMA_SHARE} if self.wanted else {}
         if any(self._kind(name) == "numeric" for name in self.records.table):
             first |= NUMBERS if self.wanted and mu_squared >= NUMBERS_FROM else {}
-            first[BINS] = BINS_SHARE
+            first |= {BINS: BINS_SHARE} if self.public_rows is None else {}
         left = 1.0 - sum(first.values())
         return first | {purpose: left * part for purpose, part in of_method.items()}
 
@@ -187,7 +191,10 @@ class PrivateTable(Payload):
         # Rows are encoded once: the cells of before are sums of the finer ones.
         fine = with_values(codec, values)
         data = records.encoded(fine.by_cell, released)
-        codec = _with_bins(codec, fine, data, plan.joined(BINS, unspent), self.n_bins)
+        if self.public_rows is None:
+            codec = _with_bins(codec, fine, data, plan.joined(BINS, unspent), self.n_bins)
+        else:
+            codec = _with_public_bins(codec, self.public_rows, self.n_bins)
         if values:
             codec = with_values(codec, values)
             codec = told_apart(codec, data, plan, list(values), most=self.n_bins)
@@ -261,6 +268,17 @@ def _with_bins(
         bins[column.name] = Bins.from_noisy(
             cells, noisy[0, : len(cells)], sigma=released.sigma, n_bins=n_bins
         )
+    return codec.with_bins(bins)
+
+
+def _with_public_bins(codec: TableCodec, public: TypedTable, n_bins: int) -> TableCodec:
+    """Join the cells of numeric columns by counts of public rows."""
+    bins = {}
+    for column in codec.columns:
+        if column.bins is not None:
+            cells, numbers = column.bins.cells, public[column.name].numbers
+            counts = np.bincount(cells.codes(numbers[~np.isnan(numbers)]), minlength=len(cells))
+            bins[column.name] = Bins.from_noisy(cells, counts, sigma=0.0, n_bins=n_bins)
     return codec.with_bins(bins)
 
 

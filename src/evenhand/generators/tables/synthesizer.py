@@ -151,10 +151,13 @@ class TableSynthesizer(Synthesizer):
         reference: pd.DataFrame | None = None,
         keep: Sequence[str] = (),
         keep_rare: bool = False,
+        public_rows: TypedTable | None = None,
     ) -> PrivateTable:
         """Return the private rows, read and checked, for ``fit_within``; arguments as for ``fit``.
 
         Nothing is released. With ``keep_rare`` text columns pass of which no category can be named.
+        By ``public_rows`` columns of numbers, which ``schema`` declares, are cut to bins at no
+        cost.
         """
         roles = as_roles(label, sensitive, unit)
         unit, keep = roles.unit, _checks.listed_names("keep", keep)
@@ -171,6 +174,7 @@ class TableSynthesizer(Synthesizer):
                 made=records.made,
                 keep_rare=keep_rare,
                 n_bins=self.n_bins,
+                public_rows=public_rows,
             )
         filled: tuple[str, ...] = ()
         made: tuple[MadeColumn, ...] = ()
@@ -199,6 +203,7 @@ class TableSynthesizer(Synthesizer):
             keep_rare=keep_rare,
             n_bins=self.n_bins,
             notes=filled,
+            public_rows=public_rows,
             numbered=tuple(str(name) for name in own if str(name) not in away),
         )
 
