@@ -70,6 +70,17 @@ def test_no_change_of_a_group_moves_the_sums_by_more_than_was_declared(
         assert worst > 0.5  # and not much more than what happens
 
 
+@pytest.mark.parametrize("ids", [("17", "17.0"), (17, "17"), (17, 17.0)], ids=str)
+def test_rows_of_one_person_move_together_however_the_id_is_written(ids, released) -> None:
+    # So many spellings, one person, whom teachers know as one: half the norm would be moved unpaid.
+    for units in (["17", "17"], np.array(ids, dtype=object)):
+        release_group_moments(
+            [0, 1], np.ones((2, 3)), n_groups=2, mu_squared=0.01, ledger=account(), units=units
+        )
+    (one, _), (spelled, _) = released
+    assert spelled.l2_sensitivity == one.l2_sensitivity
+
+
 @pytest.mark.parametrize("noise", [SeededNoise(1), DiscreteNoise()], ids=["float", "exact"])
 def test_it_costs_what_it_may_and_the_noise_is_what_it_says(noise) -> None:
     rng = np.random.default_rng(1)

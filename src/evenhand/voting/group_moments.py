@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._units import ids_of
 from evenhand.privacy import Ledger
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
@@ -64,7 +65,8 @@ def release_group_moments(
         Pays. Its neighbors are a change of one group label, or of one group and class label:
         features are not protected.
     units : array-like, shape (n,), optional
-        Whose row each is. Default: each is a person of its own.
+        Whose row each is; ``17`` and ``"17.0"`` are one, as for teachers. Default: each is a
+        person of its own.
 
     Raises
     ------
@@ -95,7 +97,7 @@ def release_group_moments(
     np.trunc(counted, out=counted)  # whole numbers in float64: sums of them are exact
     norms = np.sqrt(np.einsum("ij,ij->i", counted, counted))
     if units is not None:
-        whose = np.unique(np.asarray(units), return_inverse=True)[1].reshape(-1)
+        whose = np.unique(ids_of(units), return_inverse=True)[1]
         _checks.same_length(groups=z, units=whose)
         norms = np.bincount(whose, weights=norms)
     moved = max(float(norms.max(initial=0.0)), 1.0) * (1.0 if n_groups == 2 else math.sqrt(2.0))
