@@ -253,10 +253,11 @@ def _require_groups(known: set[str], private: tuple[str, ...]) -> None:
     for name in private:
         if name not in known:
             raise ValueError(
-                f"The private rows have the group {name!r}, and the rows that thresholds are set "
-                f"on do not, so nobody of it could be decided on: they have "
-                f"{', '.join(map(repr, sorted(known)))}.{_checks.did_you_mean(name, known)} Give "
-                f"public rows of it, merge it with another group, or have scores counted by group "
+                f"The private rows have the group {_values.quoted(name)}, and the rows that "
+                f"thresholds are set on do not, so nobody of it could be decided on: they have "
+                f"{', '.join(map(repr, sorted(known)))}."
+                f"{_values.if_shown(_checks.did_you_mean(name, known))} Give public rows of it, "
+                f"merge it with another group, or have scores counted by group "
                 f"(score_counts=True), without calibration rows."
             )
 
