@@ -60,8 +60,8 @@ METHODS: Final[Mapping[str, MethodSpec]] = _Methods()
 """The record of each method: of the command line, of a grid, and of a saved model."""
 
 
-def method_named(option: str, name: str) -> MethodSpec:
-    """Return the record of a method that a user named.
+def method_named(option: str, name: str, *, others: tuple[str, ...] = ()) -> MethodSpec:
+    """Return the record of a method that a user named; ``others`` stand for one, and are listed.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def method_named(option: str, name: str) -> MethodSpec:
         raise ValueError(
             f"{option} {name!r} is now called {RENAMED[name]!r}. Write {RENAMED[name]!r} instead."
         )
-    return METHODS[one_of(option, name, METHODS)]
+    return METHODS[one_of(option, name, (*METHODS, *others))]
 
 
 def estimators() -> dict[str, Any]:

@@ -108,6 +108,7 @@ def test_a_wrong_option_is_named_with_the_way_out(
         ("--drop", "persons", "person"),
         ("--teacher", "forrest", "forest"),
         ("--method", "fairpat", "fairpate"),
+        ("--method", "atuo", "auto"),
         ("--noise", "exat", "exact"),
         ("--at", "T_inn", "T_in"),
         ("--reference", "rst", "rest"),

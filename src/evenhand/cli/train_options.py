@@ -455,7 +455,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     @property
     def spec(self) -> MethodSpec:
         """The record of the method."""
-        return method_named("--method", self.method)
+        return method_named("--method", self.method, others=(_words.AUTO,))
 
     @property
     def notion(self) -> type[Notion]:
