@@ -114,6 +114,31 @@ def test_an_undeclared_class_is_named(parts: Parts, settings: dict[str, Any]) ->
         parts.fit(FairPATEClassifier(**(settings | {"classes": ["no", "yess"]})))
 
 
+@pytest.mark.parametrize(("no", "yes"), [(False, True), (0, 1), (0.0, 1), ("n", "y")], ids=str)
+def test_labels_that_came_as_objects_are_what_they_are(
+    parts: Parts, settings: dict[str, Any], no: Any, yes: Any
+) -> None:
+    y = [yes if label == "yes" else no for label in parts.y]
+    model = parts.fit(FairPATEClassifier(**settings), y=pd.Series(y, dtype=object))
+    assert model.classes_.tolist() == [no, yes]
+    assert model.predict(parts.X_public).dtype == model.classes_.dtype
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [(True, "type bool beside texts"), (7, "type int beside texts"), (b"no", "type bytes beside")],
+)
+def test_labels_of_several_types_are_refused_in_words(
+    parts: Parts, settings: dict[str, Any], odd: object, said: str
+) -> None:
+    y = parts.y.astype(object)
+    y.iloc[3] = odd
+    with bad(rf"y holds values of {said}.*write them alike"):
+        parts.fit(FairPATEClassifier(**settings), y=y)
+    with bad("type bool and int. Labels are"):
+        parts.fit(FairPATEClassifier(**settings), y=pd.Series([True, 0] * 300, dtype=object))
+
+
 def test_a_ledger_and_a_noise_together_are_refused(parts: Parts, settings: dict[str, Any]) -> None:
     with bad("noise= and ledger= were both given"):
         parts.fit(FairPATEClassifier(**settings), ledger=Ledger(Budget(epsilon=1.0, delta=1e-5)))

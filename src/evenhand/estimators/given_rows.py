@@ -151,8 +151,8 @@ def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
             f"y has no label in {_values.rows(missing)}: input y contains NaN. Leave these rows "
             f"out: a teacher cannot learn from them."
         )
-    check_classification_targets(values)
-    labels = np.asarray(values)
+    labels = _of_one_type(np.asarray(values))
+    check_classification_targets(labels)
     found = np.unique(labels)
     known = found if estimator.classes is None else np.unique(np.asarray(estimator.classes))
     strange = [value for value in found if value not in known]
@@ -162,6 +162,23 @@ def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
             f"{_values.if_shown(_checks.did_you_mean(strange[0], known.tolist()))}"
         )
     return np.searchsorted(known, labels).astype(np.int64), known
+
+
+def _of_one_type(labels: Array) -> Array:
+    """Return labels that came as objects as what they are: numbers, true and false, or texts."""
+    if labels.dtype != object:
+        return labels
+    plain = pd.Series(labels).infer_objects().to_numpy()
+    if plain.dtype.kind in "biuf":
+        return plain
+    kinds = sorted({type(value).__name__ for value in labels if not isinstance(value, str)})
+    if not kinds:
+        return labels
+    beside = " beside texts" if any(isinstance(value, str) for value in labels) else ""
+    raise TypeError(
+        f"y holds values of type {' and '.join(kinds)}{beside}. Labels are all texts, all numbers, "
+        f"or all true and false: write them alike, as with y.astype(str)."
+    )
 
 
 def _nearest(estimator: Any, X: Any) -> str:
