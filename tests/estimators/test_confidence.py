@@ -211,9 +211,15 @@ def test_of_dp_sgd_and_sf_pate_rows_without_groups_are_refused_before_anything_i
     budget, odds = settings["budget"], EqualizedOdds(margin=0.1, confidence=0.9)
     overall = DemographicParity(margin=0.1, reference="overall", confidence=0.9)
     given = {"X_public": parts.X_public}
+    strange = {
+        "X_calibration": parts.X_public,
+        "y_calibration": np.array(["yes", 1] * (len(parts.X_public) // 2), dtype=object),
+        "sensitive_features_calibration": parts.groups_public,
+    }
     for model, more, message in (
         (DPSGDClassifier(budget, fairness=PARITY), given, "Pass X_public= and sensitive_features_"),
         (DPSGDClassifier(budget, fairness=odds), given, "Pass X_calibration, y_calibration and"),
+        (DPSGDClassifier(budget, fairness=odds), given | strange, "y_calibration holds .not"),
         (DPSGDClassifier(budget, fairness=PARITY, penalty=1.0), given, "Leave one out"),
         (DPSGDClassifier(budget, fairness=PARITY, public_fraction=0.3), {}, "X_public= and sensi"),
         (

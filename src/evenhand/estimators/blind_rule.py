@@ -280,6 +280,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
             y,
             self.fairness,
             self.classes_,
+            name="y",
         )
         self.rule_, self.student_margin_ = set_rule(
             scored,

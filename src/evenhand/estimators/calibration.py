@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks, _values
-from evenhand.estimators.given_rows import checked_features
+from evenhand.estimators.given_rows import checked_features, class_codes
 from evenhand.estimators.inputs import FitArguments, FitInputs, calibration_given
 from evenhand.estimators.shared_rows import refuse_shared
 from evenhand.fairness import gap_of
@@ -75,7 +73,7 @@ def read_calibration(
         )
     X = checked_features(estimator, given.X_calibration, reset=False, name="X_calibration")
     refuse_shared(data, X)
-    labels = class_codes(given.y_calibration, data.classes)
+    labels = class_codes(given.y_calibration, data.classes, "y_calibration")
     names = data.required_groups.names
     try:
         groups = encode_groups(given.sensitive_features_calibration, names=names)
@@ -183,26 +181,6 @@ def warn_of_unread(read: Within, data: FitInputs) -> None:
             CellsNotRead,
             stacklevel=7,
         )
-
-
-def class_codes(y: Any, classes: Array) -> IntArray:
-    """Return the codes of the labels of calibration rows; one that is no class is refused."""
-    values = np.asarray(column_or_1d(y))
-    missing = np.flatnonzero(pd.isna(values))
-    if missing.size:
-        raise ValueError(
-            f"y_calibration has no label in {_values.rows(missing)}. Leave these rows out."
-        )
-    place = {value: code for code, value in enumerate(classes.tolist())}
-    found = values.tolist()
-    for row, value in enumerate(found):
-        if value not in place:
-            raise ValueError(
-                f"y_calibration holds {_values.quoted(value)}, first in {_values.row(row)}, which "
-                f"is not among the classes, {_values.listed(place, 20)}."
-                f"{_values.if_shown(_checks.did_you_mean(value, place))}"
-            )
-    return np.array([place[value] for value in found], dtype=np.int64)
 
 
 def _refuse_empty_cells(

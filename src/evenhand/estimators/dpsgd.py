@@ -337,7 +337,8 @@ class DPSGDClassifier(NoisyNetworkClassifier):
                     f"and no public rows with groups were given. Pass X_public= and "
                     f"{missing}=, or leave confidence out: training then aims for the margin."
                 )
-        return read_public_rows(self.encoder_.transform(rows), groups, y, notion, self.classes_)
+        X_encoded = self.encoder_.transform(rows)
+        return read_public_rows(X_encoded, groups, y, notion, self.classes_, name="y_calibration")
 
     def _look_at_aim(
         self,

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from sklearn.utils.validation import column_or_1d
-
-from evenhand import _checks, _values
+from evenhand import _checks
+from evenhand.estimators.given_rows import class_codes
 from evenhand.estimators.inputs import without_groups_of
 from evenhand.estimators.margins import StudentMargin
 from evenhand.fairness import DemographicParity, FairnessKind
@@ -18,7 +15,7 @@ from evenhand.students.fair_tuning import fair_tune
 from evenhand.students.last_layer import LastLayer, last_layer
 from evenhand.students.score_counts import NO_COUNTS
 from evenhand.students.within import Within
-from evenhand.typing import Array, ArrayLike, IntArray
+from evenhand.typing import ArrayLike
 
 
 def tuned(
@@ -43,7 +40,7 @@ def tuned(
         )
     X = model._encode(X_public)
     groups = encode_groups(sensitive_features_public)
-    labels = class_codes(y_public, model.classes_)
+    labels = class_codes(y_public, model.classes_, "y_public")
     _checks.same_length(X_public=X, y_public=labels, sensitive_features_public=groups)
     if not layer.of_columns:
         layer = layer.scaled(X)  # what a network's last layer reads has no scale of its own
@@ -86,23 +83,3 @@ def _tunable(model: Any) -> LastLayer:
             "model without them, then call with_group_thresholds."
         )
     return layer
-
-
-def class_codes(y: ArrayLike, classes: Array) -> IntArray:
-    """Return the codes of labels of public rows, of which none may be missing."""
-    values = column_or_1d(y)
-    missing = np.flatnonzero(pd.isna(values))
-    if missing.size:
-        raise ValueError(
-            f"y_public has no label in {_values.rows(missing)}. True classes are read of "
-            f"every row: leave these rows out."
-        )
-    known = classes.tolist()
-    strange = [value for value in np.unique(values).tolist() if value not in known]
-    if strange:
-        raise ValueError(
-            f"y_public holds {_values.quoted(strange[0])}, which is not among the classes of the "
-            f"model, {known}.{_values.if_shown(_checks.did_you_mean(strange[0], known))}"
-        )
-    codes: IntArray = np.searchsorted(classes, values).astype(np.int64)
-    return codes

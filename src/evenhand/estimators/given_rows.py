@@ -164,6 +164,27 @@ def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
     return np.searchsorted(known, labels).astype(np.int64), known
 
 
+def class_codes(y: ArrayLike | None, classes: Array, name: str) -> IntArray:
+    """Return the codes of the labels of further rows; one that is no class is refused."""
+    values = np.asarray(column_or_1d(without_nulls(as_pandas(y))))
+    missing = np.flatnonzero(pd.isna(values))
+    if missing.size:
+        raise ValueError(
+            f"{name} has no label in {_values.rows(missing)}. True classes are read of every row: "
+            f"leave these rows out."
+        )
+    place = {value: code for code, value in enumerate(classes.tolist())}
+    found = values.tolist()
+    for row, value in enumerate(found):
+        if value not in place:
+            raise ValueError(
+                f"{name} holds {_values.quoted(value)}, first in {_values.row(row)}, which is not "
+                f"among the classes, {_values.listed(place, 20)}."
+                f"{_values.if_shown(_checks.did_you_mean(value, place))}"
+            )
+    return np.array([place[value] for value in found], dtype=np.int64)
+
+
 def _of_one_type(labels: Array) -> Array:
     """Return labels that came as objects as what they are: numbers, true and false, or texts."""
     if labels.dtype != object:

@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks
-from evenhand.estimators.calibration import class_codes, public_calibration, warn_of_wide_limits
+from evenhand.estimators.calibration import public_calibration, warn_of_wide_limits
 from evenhand.estimators.fitted import FittedModel
+from evenhand.estimators.given_rows import class_codes
 from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.estimators.spec import CALIBRATION
 from evenhand.fairness import DemographicParity, FairnessKind, RejectOption
@@ -330,7 +331,7 @@ class RejectOptionClassifier:
                 f"model was not trained on."
             )
         X, y, sensitive = rows
-        truth = class_codes(y, self.classes_)
+        truth = class_codes(y, self.classes_, "y_calibration")
         try:
             groups = encode_groups(sensitive, names=self.groups_).codes
         except ValueError as error:

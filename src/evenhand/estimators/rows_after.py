@@ -17,8 +17,12 @@ from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.datasets.schema import ColumnSchema
-from evenhand.estimators.fair_tuned import class_codes
-from evenhand.estimators.given_rows import checked_features, frame_or_array, take
+from evenhand.estimators.given_rows import (
+    checked_features,
+    class_codes,
+    frame_or_array,
+    take,
+)
 from evenhand.estimators.shared_rows import refuse_shared_rows, refuse_shared_stream
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.notion import RateNotion, rates_of
@@ -274,7 +278,7 @@ def _labels(y_public: ArrayLike | None, classes: Array, fairness: RateNotion) ->
             f"confidence={fairness.confidence:g} of {type(fairness).__name__} needs true classes, "
             f"and y_public is missing. Give the labels of the public rows, or leave confidence out."
         )
-    return None if y_public is None else class_codes(y_public, classes)
+    return None if y_public is None else class_codes(y_public, classes, "y_public")
 
 
 def unread(within: Within, names: tuple[str, ...], classes: Array) -> str:
@@ -302,8 +306,13 @@ def read_public_rows(
     y: ArrayLike | None,
     fairness: RateNotion,
     classes: Array,
+    *,
+    name: str = "y_public",
 ) -> PublicRows:
-    """Check public rows for a rule, and warn where so many cannot say that it holds on new ones."""
+    """Check public rows for a rule, and warn where so many cannot say that it holds on new ones.
+
+    ``name`` is what the caller calls ``y``.
+    """
     notion = require_notion(fairness, WAY_OUT)
     rates_of(notion, len(classes))
     if X.ndim != 2:
@@ -337,7 +346,7 @@ def read_public_rows(
             f"{', '.join(f'{name!r} ({n})' for name, n in sizes)}. Give more public "
             f"rows: hundreds of each group say more than tens."
         )
-    labels = None if y is None else class_codes(y, classes)
+    labels = None if y is None else class_codes(y, classes, name)
     if labels is not None:
         _checks.same_length(X=X, y=labels)
     rows = PublicRows(X=X, groups=groups, labels=labels)

@@ -311,6 +311,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
             given.y_calibration,
             self.notion,
             people.data.classes,
+            name="y_calibration",
         )
 
     def plan(self, given: PeopleGiven, ledger: Ledger | None = None) -> PeoplePlan:
