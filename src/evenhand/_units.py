@@ -78,6 +78,11 @@ def ids_of(units: ArrayLike) -> Array:
 
     Whether ids of a file are numbers or texts can hang on the id of one other record.
     """
+    if isinstance(units, str):
+        raise TypeError(
+            f"units must hold one id for each record, got the text {units!r}. Pass the column "
+            f"itself, not its name."
+        )
     array = np.asarray(units, dtype=object)
     if array.ndim != 1:
         raise ValueError(

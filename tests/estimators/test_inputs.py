@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import Budget, FairPATEClassifier, PATEClassifier
+from evenhand import Budget, FairPATEClassifier, PATEClassifier, SFPATEClassifier
 from evenhand.estimators.given_rows import UnknownCategories
 from evenhand.privacy import Ledger
 
@@ -148,6 +148,18 @@ def test_a_ledger_and_a_noise_together_are_refused(parts: Parts, settings: dict[
 def test_the_share_set_aside_lies_between_none_and_all(parts: Parts, share: float) -> None:
     with bad("public_fraction must lie strictly between 0 and 1"):
         PATEClassifier(Budget(epsilon=1.0, delta=1e-5), public_fraction=share).fit(parts.X, parts.y)
+
+
+def test_the_name_of_a_column_in_place_of_its_ids_is_refused(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    with bad("one id for each record, got the text 'person'. Pass the column itself"):
+        parts.fit(FairPATEClassifier(**settings), unit_ids="person")
+    with bad("X has 600, unit_ids has 5"):
+        parts.fit(FairPATEClassifier(**settings), unit_ids=range(5))
+    people = SFPATEClassifier(settings["budget"], n_teachers=20)
+    with bad("Pass the column itself, not its name"):
+        people.fit(parts.X, parts.y, sensitive_features=parts.groups, unit_ids="person")
 
 
 def test_rows_of_one_person_are_set_aside_together(parts: Parts, settings: dict[str, Any]) -> None:

@@ -54,9 +54,8 @@ class _Records:
             raise ValueError(f"At least 2 private rows are needed, got n_samples={n} (1 sample?).")
         units, sensitive = given.unit_ids, given.sensitive_features
         if units is not None:
-            units = np.asarray(as_pandas(units), dtype=object)
+            units = ids_of(as_pandas(units))
             _checks.same_length(X=X, unit_ids=units)
-            units = ids_of(units)
         if sensitive is not None:
             sensitive = as_pandas(sensitive)
             _checks.same_length(X=X, sensitive_features=sensitive)

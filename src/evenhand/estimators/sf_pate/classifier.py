@@ -12,6 +12,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._notions import NOTIONS
 from evenhand._random import as_generator
+from evenhand._units import ids_of
 from evenhand.estimators.attribute_privacy import AttributePrivacyClassifier, PeopleInputs
 from evenhand.estimators.blind_rule import put_around
 from evenhand.estimators.fitted import FittedModel
@@ -543,7 +544,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         """Assign rows to teachers by position or unit: no group is looked at."""
         if unit_ids is None:
             return by_position(people.data.n_private, self.n_teachers, seed)
-        _checks.same_length(X=people.X_encoded, unit_ids=np.asarray(unit_ids))
+        _checks.same_length(X=people.X_encoded, unit_ids=ids_of(unit_ids))
         if self.certificate is not None:
             raise ValueError(
                 f"certificate= counts rows, and with unit_ids one {self.unit} may have many, whose "
