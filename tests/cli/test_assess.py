@@ -54,6 +54,13 @@ def test_an_interval_is_not_torn_apart_on_a_screen_of_80_columns(
     assert all(line.count("[") == line.count("]") for line in lines)
 
 
+def test_a_misspelt_group_is_named_with_the_option_that_named_it(
+    decisions: str, refuse: Callable[..., str]
+) -> None:
+    line = refuse("assess", decisions, "--groups-private", "sx", "--epsilon", "1")
+    assert "no column 'sx', which --groups-private names. Did you mean 'sex'?" in line
+
+
 def test_a_place_that_is_taken_is_refused(decisions: str, refuse: Callable[..., str]) -> None:
     Path("found.json").write_text("{}", encoding="utf-8")
     words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")

@@ -95,7 +95,7 @@ def assess(given: AssessOptions) -> None:
         require_place(given.out, overwrite=given.overwrite)
     read = tables.read(given.decisions)
     read.require([given.prediction], "which --prediction names")
-    groups = tables.group_columns(read, given.groups_private)
+    groups = tables.group_columns(read, given.groups_private, option="--groups-private")
     decided = [text_of(v) for v in tables.labels(read, given.prediction).tolist()]
     truth = None
     if given.label is not None:

@@ -301,11 +301,15 @@ def class_codes(y: pd.Series[Any], names: Sequence[str], *, where: str) -> IntAr
 
 
 def group_columns(
-    table: TypedTable, sensitive: Sequence[str], *, all_that_is_private: bool = False
+    table: TypedTable,
+    sensitive: Sequence[str],
+    *,
+    all_that_is_private: bool = False,
+    option: str = "--sensitive",
 ) -> pd.DataFrame:
-    """Return the sensitive columns; no value is missing."""
+    """Return the sensitive columns, which an option names; no value is missing."""
     for name in sensitive:
-        table.require([name], "which --sensitive names")
+        table.require([name], f"which {option} names")
         if all_that_is_private and table[name].missing.any():
             raise ValueError(
                 f"{table.where}: the sensitive attribute {name!r} is missing for some rows. To "
