@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 from evenhand import _checks, _values
 from evenhand.datasets import Dataset, Schema, inspect, read_table
 from evenhand.datasets.catalogue import TABLES
+from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.features.reading import Progress
 from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
 from evenhand.datasets.images.manifest import Manifest
@@ -226,7 +228,7 @@ def _read(
     if is_private and source.pictures is None:
         _refuse_wrong(table, source, declared)
     return Dataset.from_frame(
-        table,
+        TypedTable(table, Path(file), keeps=False),
         label=source.label,
         sensitive=source.sensitive,
         unit=unit,
