@@ -416,6 +416,11 @@ def test_an_encoder_that_saw_nothing_encodes_nothing() -> None:
             pd.DataFrame({"a": [1.0, np.inf]}),
             "'a' of the public table must be finite, got an infinite number in row 2 ",
         ),
+        (
+            PublicEncoder(),
+            pd.DataFrame({"a": [1.0, 1e308, 3.0]}),
+            r"'a' of the public rows holds a number beyond 1e\+150 in row 2 .*declare the column's",
+        ),
         (PublicEncoder(clip=0.0), PUBLIC, r"clip must be finite and > 0, got clip=0\.0"),
     ],
 )

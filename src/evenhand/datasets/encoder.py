@@ -13,6 +13,7 @@ from numpy.polynomial.legendre import legvander
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 
+from evenhand import _values
 from evenhand._checks import at_least, positive
 from evenhand._display import Shown
 from evenhand.datasets.cells import CellColumn, CellTable
@@ -25,6 +26,8 @@ N_QUANTILES = 100
 """Of the public values, at which ranks are kept; a value of more than a hundredth is an atom."""
 FEWEST_VALUES = 3
 """Distinct public values of a column that has curves, at the least."""
+LARGEST = 1e150
+"""Largest number that a column is scaled by: the squares of larger ones are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,6 +366,13 @@ def _scale_of_rows(column: ColumnSchema, values: Column, *, ranked: bool) -> Sca
         )
     if column.bounds is not None:
         numbers = np.clip(numbers, *column.bounds)
+    if np.abs(numbers).max() > LARGEST:
+        rows = _values.rows(np.flatnonzero(np.abs(values.numbers) > LARGEST))
+        raise ValueError(
+            f"Column {column.name!r} of the public rows holds a number beyond {LARGEST:g} in "
+            f"{rows}, by which nothing can be scaled. Correct it, leave it empty, or declare the "
+            f"column's bounds in the schema."
+        )
     sd = float(numbers.std())
     # A constant column: rounding may leave a tiny sd that would blow up every other value.
     if sd <= 1e-12 * float(np.abs(numbers).max()):
