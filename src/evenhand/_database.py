@@ -92,6 +92,13 @@ class Database:
         """Return a writer that keeps its connection."""
         return Writer(self._engine)
 
+    def is_new(self) -> bool:
+        """Return whether its file is not there yet, in a folder where it can be made."""
+        if self.dialect != "sqlite":
+            return False
+        file = Path(str(self._url.database))
+        return not file.exists() and os.access(file.parent, os.W_OK | os.X_OK)
+
     def create(self, db: sa.Connection, tables: sa.MetaData) -> None:
         """Create the tables that are not there, also when two processes are the first at once."""
         self.in_turn(db)

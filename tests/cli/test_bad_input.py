@@ -255,6 +255,9 @@ def test_a_budget_too_small_says_how_many_teachers_would_do(refused: Run, train:
 
 
 def test_a_refusal_spends_nothing(refused: Run, train: Run) -> None:
+    line = refused({"--ledger": "ledger.db", "--account-epsilon": "5", "--teachers": "6000"})
+    assert "n_teachers must be at most" in line
+    assert not Path("ledger.db").exists()  # an account begins with its first charge
     account = {"--ledger": "ledger.db", "--account-epsilon": "6"}
     train({**account, "--epsilon": "6", "--out": "first"})
     spent = DatabaseStore("ledger.db").spent("default")

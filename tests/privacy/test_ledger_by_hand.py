@@ -162,7 +162,7 @@ def test_who_may_charge_may_also_erase(postgres: str) -> None:
     # What docs/security.md says of rights in PostgreSQL: to insert is not enough for a run, and
     # with updates, which are, an account can be made to look as if nothing was spent.
     owner = DatabaseStore(postgres)
-    opened(owner)
+    opened(owner).reserve({ANSWER: 0}, purpose="an account")
     user = f"trains_{sa.make_url(postgres).database}"
     by_hand(
         owner,

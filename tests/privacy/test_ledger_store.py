@@ -67,7 +67,7 @@ class TestStores(LedgerStoreContract):
 class Generous(MemoryStore):
     """It charges the part of a reservation that fits."""
 
-    def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
+    def charge(self, account: Account, charges: Sequence[Charge]) -> tuple[int, ...]:
         ids: list[int] = []
         for each in charges:
             try:
@@ -81,8 +81,8 @@ class Generous(MemoryStore):
 class Alone(MemoryStore):
     """Accounts within others do not charge those around."""
 
-    def open(self, account: Account) -> None:
-        super().open(replace(account, within=None))
+    def charge(self, account: Account, charges: Sequence[Charge]) -> tuple[int, ...]:
+        return super().charge(replace(account, within=None), charges)
 
 
 BROKEN = {
@@ -230,9 +230,24 @@ def test_a_database_that_goes_away_stops_the_release_before_the_draw(tmp_path, t
     assert [entry.n_uses for entry in mine.entries] == [1, 1]
 
 
+def test_no_file_is_made_before_the_first_charge(tmp_path) -> None:
+    store = DatabaseStore(tmp_path / "ledger.db")
+    mine = Ledger(BUDGET, store=store, noise=FloatNoise())
+    inner = mine.run(BUDGET, purpose="a model")
+    assert (mine.spent, mine.entries, inner.remaining) == (0, (), mine.remaining)
+    with pytest.raises(BudgetExceeded):
+        inner.reserve({ANSWER: 10**9}, purpose="far too many")
+    with pytest.raises(BudgetExceeded), mine.set_aside({"far too much": 1e9}):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(StoreUnavailable, match="could not be opened: unable to open"):
+        Ledger(BUDGET, store=DatabaseStore(tmp_path / "nowhere" / "ledger.db"))
+
+
 def test_a_file_that_was_deleted_is_not_taken_for_an_empty_account(tmp_path) -> None:
     store = DatabaseStore(tmp_path / "ledger.db")
     mine = Ledger(BUDGET, store=store, noise=FloatNoise())
+    mine.reserve({ANSWER: 1}, purpose="x")
     (tmp_path / "ledger.db").unlink()
     with pytest.raises(StoreUnavailable, match="no such table"):
         mine.reserve({ANSWER: 1}, purpose="x")
@@ -285,8 +300,9 @@ def test_postgresql_locks_the_accounts_row() -> None:
     seen = []
 
     class Connection:
-        def scalar(self, query: sa.Select) -> None:
+        def scalar(self, query: sa.Select) -> int | None:
             seen.append(query)
+            return 1 if len(seen) == 1 else None  # one account, and none around it
 
         def execute(self, query: sa.Select) -> "Connection":
             seen.append(query)
@@ -313,9 +329,8 @@ def test_other_databases_are_refused() -> None:
 def test_a_path_stays_where_it_was_when_the_program_moves(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = DatabaseStore("ledger.db")
-    store.open(account())
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path / "sub")
-    store.charge("a", [charge(3)])
+    store.charge(account(), [charge(3)])
     assert DatabaseStore(tmp_path / "ledger.db").spent("a") == 3
     assert repr(store) == f"DatabaseStore('sqlite:///{tmp_path}/ledger.db')"

@@ -44,7 +44,7 @@ class Grant:
         """
         if self._left is None:
             ledger = self._ledger
-            self._left = max(0, ledger.store.remaining(ledger.account))
+            self._left = max(0, ledger.store.remaining(ledger._described))
         charges = [(charge, used[mechanism]) for mechanism, (charge, _) in self._charged.items()]
         unused = sum((charge.n_uses - n) * charge.units_each for charge, n in charges)
         return (self._left + unused) // sum(charge.units_each for charge, _ in charges)

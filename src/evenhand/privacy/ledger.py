@@ -56,8 +56,9 @@ class Ledger:
     account : str
         Name of the account in the store.
     facts : mapping of str to str or int
-        Public facts that say whose data the account guards (number of records, columns). Opening
-        it again with other facts is an error. Never a hash of private data: that is a release.
+        Public facts that say whose data the account guards (number of records, columns). They are
+        on record from the first charge on, and opening the account with others is an error then.
+        Never a hash of private data: that is a release.
     unit : str
         Whose data are protected: one "record", one "person"; ``attribute_of("person")`` where
         only the sensitive attribute is.
@@ -121,7 +122,7 @@ class Ledger:
     @property
     def remaining(self) -> float:
         """Sum of ``mu**2`` that can still be charged, here and in the ledgers around."""
-        return mu_squared_of(max(0, self.store.remaining(self.account)))
+        return mu_squared_of(max(0, self.store.remaining(self._described)))
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -133,7 +134,7 @@ class Ledger:
         if not mechanisms:
             raise ValueError("Name at least one mechanism: the price of a use is theirs.")
         together = sum(self._price(mechanism)[1] for mechanism in mechanisms)
-        return max(0, self.store.remaining(self.account)) // together
+        return max(0, self.store.remaining(self._described)) // together
 
     def release(self, mechanism: Decider[T_co], counts: ArrayLike, *, purpose: str) -> T_co:
         """Charge one use per row of ``counts``, draw the noise, and return what is decided.
@@ -173,7 +174,7 @@ class Ledger:
             n = at_least("uses", n, 0)
             charges.append(Charge(mechanism=words, n_uses=n, units_each=units, purpose=purpose))
         try:
-            ids = self.store.charge(self.account, charges)
+            ids = self.store.charge(self._described, charges)
         except OverLimit as over:
             raise BudgetExceeded(self._refusal(over, charges)) from None
         return Grant(self, dict(zip(uses, zip(charges, ids, strict=True), strict=True)))
@@ -210,7 +211,7 @@ class Ledger:
         if noise is not None:  # other prices for the same mechanisms
             inner.noise, inner._prices = noise, {}
         inner.account = f"{self.account}/{purpose}#{secrets.token_hex(4)}"
-        inner._open(within=self.account)
+        inner._open(within=self._described)
         return inner
 
     @contextmanager
@@ -234,7 +235,7 @@ class Ledger:
         """
         if self.single:
             raise ValueError(f"{_only(self.budget)} It holds no plan. Open another account.")
-        left = self.store.remaining(self.account)
+        left = self.store.remaining(self._described)
         units = {purpose: units_down(mu_squared) for purpose, mu_squared in planned.items()}
         over = sum(units.values()) - left
         if 0 < over < sum(units.values()) * _ROUNDING:
@@ -244,7 +245,7 @@ class Ledger:
             for purpose, each in units.items()
         ]
         try:
-            ids = self.store.charge(self.account, charges)
+            ids = self.store.charge(self._described, charges)
         except OverLimit as full:
             there, needed = (
                 epsilon_from_mu(mu_squared_of(max(0, some)) ** 0.5, self.budget.delta)
@@ -334,7 +335,7 @@ class Ledger:
             f"spent={self.spent:.6g} of mu_squared={self.budget.mu_squared:.6g})"
         )
 
-    def _open(self, *, within: str | None, limit: int | None = None) -> None:
+    def _open(self, *, within: Account | None, limit: int | None = None) -> None:
         facts: dict[str, Fact] = {
             **self.facts,
             "epsilon": self.budget.epsilon,
@@ -347,8 +348,8 @@ class Ledger:
         # mu comes from a root search: SLACK keeps its last digits from passing the budget.
         if limit is None:
             limit = units_down(self.budget.mu_squared * (1.0 - SLACK))
-        self._limit = limit
-        self.store.open(Account(name=self.account, limit=limit, facts=facts, within=within))
+        self._described = Account(name=self.account, limit=limit, facts=facts, within=within)
+        self.store.open(self._described)
 
     def _spending(self, units: int) -> Ledger:
         """Return a ledger in memory, of costs that add up, that spends what is charged here."""
@@ -373,7 +374,7 @@ class Ledger:
                 )
             units = units_up(mu_squared)
             # Nothing may join a single release: it takes all there is, and the store sees to it.
-            units = max(units, self._limit) if self.single else units
+            units = max(units, self._described.limit) if self.single else units
             price = self._prices[mechanism] = (repr(mechanism), units)
         return price
 

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from evenhand.privacy.ledger_store import (
     Charge,
     Entry,
     Fact,
-    OverLimit,
     StoreUnavailable,
+    check_room,
     check_same,
     entry_of,
     refund_of,
@@ -49,7 +48,8 @@ class DatabaseStore:
     -----
     Each method is one transaction that holds the account from its first read to its commit, so
     two processes cannot both take the last of a budget. A process that is killed leaves its charge:
-    the account may then show more than was released, never less. Whether lines belong to their
+    the account may then show more than was released, never less. No file and no account is made
+    before the first charge. Whether lines belong to their
     accounts and add up to what was spent is checked when an account is opened and before each
     charge. Restoring an older copy of the database, all of it, undoes that promise.
     """
@@ -60,49 +60,42 @@ class DatabaseStore:
             what="A ledger's database",
             in_memory="Name a file, or use MemoryStore().",
         )
-        self._opened: dict[str, Account] = {}
+        self._on_record: dict[str, Account] = {}  # as this program found or made them
         self._last_line: int | None = None
 
     def open(self, account: Account) -> None:
-        """Create the tables and the account, or check that the one on record is the same."""
-        with self._transaction("opened", write=True) as db:
-            self._database.create(db, TABLES)
+        """Check that what is on record of it and of those around is the same."""
+        with self._tables("opened", write=True) as db:
+            if db is None:
+                return
             bring_up_to_date(db, SCHEMA_VERSION)
             check_lines(db)
-            row = db.execute(sa.select(ACCOUNTS).filter_by(name=account.name)).first()
-            if row is None:
-                around = None if account.within is None else chain_of(db, account.within)[-1].id
-                db.execute(
-                    ACCOUNTS.insert().values(
-                        name=account.name,
-                        inside=around,
-                        limit_units=str(account.limit),
-                        spent_units="0",
-                        facts=_json(account.facts),
-                    )
-                )
-            else:
-                chain = chain_of(db, account.name, lock=True)  # nobody charges while we add up
-                check_same(_account_of(chain), account, where=str(self))
-                _check_sums(db, chain)
-            self._opened[account.name] = replace(account, facts=dict(account.facts))
+            chain = self._chain(db, account, lock=True)
+        self._remember(chain)
 
-    def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
-        """Charge all or nothing here and in every account around it."""
+    def charge(self, account: Account, charges: Sequence[Charge]) -> tuple[int, ...]:
+        """Charge all or nothing here and in every account around it; make those that are new."""
         asked = sum(charge.n_uses * charge.units_each for charge in charges)
+        new = account.name not in self._on_record
+        if new and self._database.is_new():
+            check_room(asked, [(level, 0) for level in account.levels])  # before there is a file
         with self._transaction("charged", write=True) as db:
-            chain = self._checked_chain(db, account)
-            for level in chain:
-                spent, limit = int(level.spent_units), int(level.limit_units)
-                if spent + asked > limit:
-                    raise OverLimit(account=level.name, asked=asked, spent=spent, limit=limit)
+            if new:
+                self._database.create(db, TABLES)
+                bring_up_to_date(db, SCHEMA_VERSION)
+            self._check_lines(db)
+            chain = self._chain(db, account, lock=True)
+            for level in reversed(account.levels[: len(account.levels) - len(chain)]):
+                chain.append(_put(db, level, chain))
+            spent = [int(row.spent_units) for row in reversed(chain)]
+            check_room(asked, zip(account.levels, spent, strict=True))
             _add(db, chain, asked)
             ids = tuple(
                 db.execute(
                     ENTRIES.insert()
                     .values(
                         account_id=chain[-1].id,
-                        account=account,
+                        account=account.name,
                         mechanism=charge.mechanism,
                         n_uses=charge.n_uses,
                         units_each=str(charge.units_each),
@@ -113,13 +106,15 @@ class DatabaseStore:
                 ).scalar_one()
                 for charge in charges
             )
+        self._remember(chain)
         self._last_line = max(ids, default=self._last_line)
         return ids
 
     def settle(self, account: str, used: Mapping[int, int]) -> None:
         """Refund what was charged beyond ``used[entry]`` uses, and close those entries."""
         with self._transaction("settled", write=True) as db:
-            chain = self._checked_chain(db, account)
+            self._check_lines(db)
+            chain = self._found(db, account, lock=True)
             mine = {"account_id": chain[-1].id}
             refund = 0
             for entry, n in used.items():
@@ -129,21 +124,26 @@ class DatabaseStore:
             _add(db, chain, -refund)
 
     def spent(self, account: str) -> int:
-        """Units charged to this account and to the accounts within it."""
-        with self._transaction("read") as db:
-            return int(chain_of(db, account)[-1].spent_units)
+        """Units charged to this account and to the accounts within it; 0 before any charge."""
+        with self._tables("read") as db:
+            chain = [] if db is None else self._found(db, account)
+            return int(chain[-1].spent_units) if chain else 0
 
-    def remaining(self, account: str) -> int:
+    def remaining(self, account: Account) -> int:
         """Units that can still be charged here."""
-        with self._transaction("read") as db:
-            return min(int(x.limit_units) - int(x.spent_units) for x in chain_of(db, account))
+        with self._tables("read") as db:
+            chain = [] if db is None else self._chain(db, account)
+            spent = {row.name: int(row.spent_units) for row in chain}
+            return min(level.limit - spent.get(level.name, 0) for level in account.levels)
 
     def entries(self, account: str) -> tuple[Entry, ...]:
-        """Lines of this account and of those within it, oldest first."""
-        with self._transaction("read") as db:
+        """Lines of this account and of those within it, oldest first; none before any charge."""
+        with self._tables("read") as db:
+            if db is None or not (chain := self._found(db, account)):
+                return ()
             return tuple(
                 entry_of(_charge_of(row), row.n_used, account=row.account, at=row.charged_at)
-                for row in lines_of(db, chain_of(db, account)[-1].id)
+                for row in lines_of(db, chain[-1].id)
             )
 
     def __str__(self) -> str:
@@ -168,19 +168,48 @@ class DatabaseStore:
                 f"was charged and no noise was drawn. Start from a copy that is whole."
             ) from None
 
-    def _checked_chain(self, db: sa.Connection, account: str) -> list[sa.Row[Any]]:
-        """Lock the account and those around it; all must be what they were, and add up."""
+    @contextmanager
+    def _tables(self, doing: str, *, write: bool = False) -> Iterator[sa.Connection | None]:
+        """Begin a transaction; None where nothing was ever charged: no file, or no tables."""
+        if not self._on_record and self._database.is_new():
+            yield None
+            return
+        with self._transaction(doing, write=write) as db:
+            there = self._on_record or sa.inspect(db).has_table(ACCOUNTS.name)
+            yield db if there else None
+
+    def _check_lines(self, db: sa.Connection) -> None:
         check_lines(db)
         last = self._last_line
         if last is not None and not db.scalar(sa.select(ENTRIES.c.id).filter_by(id=last)):
             raise ChangedByHand(f"line {last}, which this program wrote, is not there")
-        chain = chain_of(db, account, lock=True)
-        for i, level in enumerate(chain, 1):
-            opened = self._opened.get(level.name)
-            if opened is not None and _account_of(chain[:i]) != opened:
-                raise ChangedByHand(f"account {level.name!r} is not the one that was opened")
-        _check_sums(db, chain)
+
+    def _found(self, db: sa.Connection, name: str, *, lock: bool = False) -> list[sa.Row[Any]]:
+        """Read what is on record of an account and those around it; it must be what it was."""
+        chain = chain_of(db, name, lock=lock)
+        if not chain and name in self._on_record:
+            raise ChangedByHand(f"account {name!r} is not there any more")
+        for known in _account_of(chain).levels if chain else ():
+            if self._on_record.get(known.name, known) != known:
+                raise ChangedByHand(f"account {known.name!r} is not the one that was opened")
+        if lock:  # nobody charges while we add up
+            _check_sums(db, chain)
         return chain
+
+    def _chain(
+        self, db: sa.Connection, account: Account, *, lock: bool = False
+    ) -> list[sa.Row[Any]]:
+        """Read what is on record of an account and those around it; it must be as described."""
+        for level in account.levels:
+            if chain := self._found(db, level.name, lock=lock):
+                for known, described in zip(_account_of(chain).levels, level.levels, strict=False):
+                    check_same(known, described, where=str(self))
+                return chain
+        return []
+
+    def _remember(self, chain: Sequence[sa.Row[Any]]) -> None:
+        if chain:
+            self._on_record |= {known.name: known for known in _account_of(chain).levels}
 
 
 def _json(facts: Mapping[str, Fact]) -> str:
@@ -193,8 +222,20 @@ def _account_of(chain: Sequence[sa.Row[Any]]) -> Account:
         name=row.name,
         limit=int(row.limit_units),
         facts=json.loads(row.facts),
-        within=chain[-2].name if len(chain) > 1 else None,
+        within=_account_of(chain[:-1]) if len(chain) > 1 else None,
     )
+
+
+def _put(db: sa.Connection, account: Account, around: Sequence[sa.Row[Any]]) -> sa.Row[Any]:
+    """Put an account on record, within the last of those around it."""
+    row = ACCOUNTS.insert().values(
+        name=account.name,
+        inside=around[-1].id if around else None,
+        limit_units=str(account.limit),
+        spent_units="0",
+        facts=_json(account.facts),
+    )
+    return db.execute(row.returning(ACCOUNTS)).one()
 
 
 def _check_sums(db: sa.Connection, chain: Sequence[sa.Row[Any]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -52,14 +52,19 @@ class Account:
     facts : mapping
         Compared whenever the account is opened again. They must be public: a hash of private
         data is itself a release and has no place here.
-    within : str or None
+    within : Account or None
         Account whose limit every charge must also fit.
     """
 
     name: str
     limit: int
     facts: Mapping[str, Fact]
-    within: str | None = None
+    within: Account | None = None
+
+    @property
+    def levels(self) -> tuple[Account, ...]:
+        """The account and those around it, outermost last."""
+        return (self, *(() if self.within is None else self.within.levels))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,25 +128,31 @@ class StoreUnavailable(ConnectionError):
 
 
 class Store(Protocol):
-    """Keeps accounts. Every method is one transaction: it happens whole or not at all."""
+    """Keeps accounts. Every method is one transaction: it happens whole or not at all.
+
+    An account comes to be with its first charge: a run that is refused before leaves none.
+    """
 
     def open(self, account: Account) -> None:
-        """Create the account, or check that the one on record is the same (OtherAccount)."""
+        """Check that what is on record of it and of those around is the same (OtherAccount)."""
 
-    def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
-        """Charge all or nothing here and in every account around it; OverLimit if one is full."""
+    def charge(self, account: Account, charges: Sequence[Charge]) -> tuple[int, ...]:
+        """Charge all or nothing here and in every account around it; OverLimit if one is full.
+
+        What is on record of them must be the same (OtherAccount); the others are put on record.
+        """
 
     def settle(self, account: str, used: Mapping[int, int]) -> None:
         """Refund what was charged beyond ``used[entry]`` uses, and close those entries."""
 
     def spent(self, account: str) -> int:
-        """Units charged to this account and to the accounts within it."""
+        """Units charged to this account and to the accounts within it; 0 before any charge."""
 
-    def remaining(self, account: str) -> int:
+    def remaining(self, account: Account) -> int:
         """Units that can still be charged here: the least over this account and those around it."""
 
     def entries(self, account: str) -> tuple[Entry, ...]:
-        """Lines of this account and of those within it, oldest first."""
+        """Lines of this account and of those within it, oldest first; none before any charge."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -153,17 +164,10 @@ class _Line:
 
 
 @dataclass(kw_only=True)
-class _Open:
+class _Kept:
     account: Account
-    chain: tuple[_Open, ...]  # this account and those around it
     spent: int = 0
     lines: list[int] = field(default_factory=list)
-
-    @classmethod
-    def within(cls, account: Account, around: tuple[_Open, ...]) -> _Open:
-        new = cls(account=account, chain=())
-        new.chain = (new, *around)
-        return new
 
 
 class MemoryStore:
@@ -176,40 +180,30 @@ class MemoryStore:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._pid: int | None = os.getpid()
-        self._accounts: dict[str, _Open] = {}
+        self._accounts: dict[str, _Kept] = {}
         self._lines: list[_Line] = []
 
     def open(self, account: Account) -> None:
-        """Create the account, or check that the one on record is the same."""
+        """Check that what is on record of it and of those around is the same."""
         with self._lock:
             self._only_here()
-            known = self._accounts.get(account.name)
-            if known is not None:
-                check_same(known.account, account, where="this store")
-                return
-            around = () if account.within is None else self._accounts[account.within].chain
-            kept = replace(account, facts=dict(account.facts))
-            self._accounts[account.name] = _Open.within(kept, around)
+            self._levels(account)
 
-    def charge(self, account: str, charges: Sequence[Charge]) -> tuple[int, ...]:
-        """Charge all or nothing here and in every account around it."""
+    def charge(self, account: Account, charges: Sequence[Charge]) -> tuple[int, ...]:
+        """Charge all or nothing here and in every account around it; make those that are new."""
         asked = sum(charge.n_uses * charge.units_each for charge in charges)
         now = time.time()
         with self._lock:
             self._only_here()
-            chain = self._accounts[account].chain
-            for level in chain:
-                if level.spent + asked > level.account.limit:
-                    raise OverLimit(
-                        account=level.account.name,
-                        asked=asked,
-                        spent=level.spent,
-                        limit=level.account.limit,
-                    )
+            levels = self._levels(account)
+            check_room(asked, [(level.account, level.spent) for level in levels])
             first = len(self._lines)
-            self._lines += [_Line(charge=charge, account=account, at=now) for charge in charges]
+            self._lines += [
+                _Line(charge=charge, account=account.name, at=now) for charge in charges
+            ]
             ids = tuple(range(first, len(self._lines)))
-            for level in chain:
+            for level in levels:
+                self._accounts[level.account.name] = level
                 level.spent += asked
                 level.lines += ids
         return ids
@@ -222,22 +216,24 @@ class MemoryStore:
             refund = sum(refund_of(line.charge, n, line.n_used is not None) for line, n in lines)
             for line, n in lines:
                 line.n_used = n
-            for level in self._accounts[account].chain:
-                level.spent -= refund
+            for level in self._accounts[account].account.levels:
+                self._accounts[level.name].spent -= refund
 
     def spent(self, account: str) -> int:
-        """Units charged to this account and to the accounts within it."""
-        return self._accounts[account].spent
+        """Units charged to this account and to the accounts within it; 0 before any charge."""
+        kept = self._accounts.get(account)
+        return 0 if kept is None else kept.spent
 
-    def remaining(self, account: str) -> int:
+    def remaining(self, account: Account) -> int:
         """Units that can still be charged here."""
         with self._lock:
-            return min(x.account.limit - x.spent for x in self._accounts[account].chain)
+            return min(x.account.limit - x.spent for x in self._levels(account))
 
     def entries(self, account: str) -> tuple[Entry, ...]:
-        """Lines of this account and of those within it, oldest first."""
+        """Lines of this account and of those within it, oldest first; none before any charge."""
         with self._lock:
-            lines = [self._lines[entry] for entry in self._accounts[account].lines]
+            kept = self._accounts.get(account)
+            lines = [] if kept is None else [self._lines[entry] for entry in kept.lines]
             return tuple(
                 entry_of(line.charge, line.n_used, account=line.account, at=line.at)
                 for line in lines
@@ -250,6 +246,17 @@ class MemoryStore:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
+
+    def _levels(self, account: Account) -> list[_Kept]:
+        """Return the account and those around it; what is not on record yet is not put there."""
+        levels = []
+        for described in account.levels:
+            kept = self._accounts.get(described.name)
+            if kept is None:
+                kept = _Kept(account=replace(described, facts=dict(described.facts)))
+            check_same(kept.account, described, where="this store")
+            levels.append(kept)
+        return levels
 
     def _only_here(self) -> None:
         if self._pid != os.getpid():
@@ -286,10 +293,19 @@ def entry_of(charge: Charge, n_used: int | None, *, account: str, at: float) -> 
     )
 
 
+def check_room(asked: int, levels: Iterable[tuple[Account, int]]) -> None:
+    """Refuse a charge that does not fit one of these accounts, each with what was spent of it."""
+    for account, spent in levels:
+        if spent + asked > account.limit:
+            raise OverLimit(account=account.name, asked=asked, spent=spent, limit=account.limit)
+
+
 def check_same(known: Account, described: Account, *, where: str) -> None:
-    """Refuse to open an account under another description, and say what differs."""
-    before = {**known.facts, "within": known.within}
-    now = {**described.facts, "within": described.within}
+    """Refuse an account under another description than on record, and say what differs."""
+    before, now = (
+        {**account.facts, "within": None if account.within is None else account.within.name}
+        for account in (known, described)
+    )
     differ = [
         f"{key} is {before.get(key, 'not stated')!r} on record and "
         f"{now.get(key, 'not stated')!r} here"

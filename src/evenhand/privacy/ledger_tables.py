@@ -68,8 +68,13 @@ def lines_of(db: sa.Connection, account_id: int) -> Any:
 
 
 def chain_of(db: sa.Connection, account: str, *, lock: bool = False) -> list[sa.Row[Any]]:
-    """Read the account and those around it, outermost first, so that locks have one order."""
+    """Read the account and those around it, outermost first, so that locks have one order.
+
+    Nothing where it is not on record.
+    """
     ids = [db.scalar(sa.select(ACCOUNTS.c.id).filter_by(name=account))]
+    if ids == [None]:
+        return []
     while (around := db.scalar(sa.select(ACCOUNTS.c.inside).filter_by(id=ids[0]))) is not None:
         ids.insert(0, around)
     rows = []

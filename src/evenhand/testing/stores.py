@@ -25,7 +25,9 @@ def charge(n_uses: int, units_each: int = 1, purpose: str = "x") -> Charge:
     return Charge(mechanism="m", n_uses=n_uses, units_each=units_each, purpose=purpose)
 
 
-def account(name: str = "a", limit: int = 100, within: str | None = None, **facts: Any) -> Account:
+def account(
+    name: str = "a", limit: int = 100, within: Account | None = None, **facts: Any
+) -> Account:
     """Return the description of an account."""
     return Account(name=name, limit=limit, facts=facts, within=within)
 
@@ -38,28 +40,25 @@ class LedgerStoreContract:
         raise NotImplementedError("Return a new store, for example MemoryStore().")
 
     def test_a_charge_is_kept_until_it_is_settled(self, store: Store) -> None:
-        store.open(account())
-        first, second = store.charge("a", [charge(10, 3), charge(5, 4)])
-        assert (store.spent("a"), store.remaining("a")) == (50, 50)
+        first, second = store.charge(account(), [charge(10, 3), charge(5, 4)])
+        assert (store.spent("a"), store.remaining(account())) == (50, 50)
         assert [(e.n_uses, e.settled) for e in store.entries("a")] == [(10, False), (5, False)]
         store.settle("a", {first: 10, second: 2})
-        assert (store.spent("a"), store.remaining("a")) == (38, 62)
+        assert (store.spent("a"), store.remaining(account())) == (38, 62)
         assert [(e.n_uses, e.settled) for e in store.entries("a")] == [(10, True), (2, True)]
 
     def test_a_charge_is_taken_whole_or_not_at_all(self, store: Store) -> None:
-        store.open(account())
-        store.charge("a", [charge(60)])
+        store.charge(account(), [charge(60)])
         with pytest.raises(OverLimit) as over:
-            store.charge("a", [charge(30), charge(11)])
+            store.charge(account(), [charge(30), charge(11)])
         assert (over.value.account, over.value.asked, over.value.spent) == ("a", 41, 60)
         assert store.spent("a") == 60
         assert len(store.entries("a")) == 1
-        store.charge("a", [charge(30), charge(10)])  # exactly full
-        assert store.remaining("a") == 0
+        store.charge(account(), [charge(30), charge(10)])  # exactly full
+        assert store.remaining(account()) == 0
 
     def test_a_settlement_is_taken_whole_or_not_at_all(self, store: Store) -> None:
-        store.open(account())
-        first, second = store.charge("a", [charge(10), charge(10)])
+        first, second = store.charge(account(), [charge(10), charge(10)])
         with pytest.raises(ValueError, match=r"m was reserved for 10 uses, got used=11"):
             store.settle("a", {first: 0, second: 11})
         assert store.spent("a") == 20
@@ -70,20 +69,19 @@ class LedgerStoreContract:
         assert store.spent("a") == 10
 
     def test_accounts_within_charge_those_around(self, store: Store) -> None:
-        store.open(account("a", 100))
-        store.open(account("a/b", 1000, within="a"))
-        store.open(account("a/b/c", 50, within="a/b"))
-        store.open(account("other", 7))
-        [entry] = store.charge("a/b/c", [charge(40, purpose="deep")])
-        store.charge("a/b", [charge(30, purpose="middle")])
+        outer, other = account("a", 100), account("other", 7)
+        middle = account("a/b", 1000, within=outer)
+        inner = account("a/b/c", 50, within=middle)
+        [entry] = store.charge(inner, [charge(40, purpose="deep")])
+        store.charge(middle, [charge(30, purpose="middle")])
         assert [store.spent(name) for name in ("a", "a/b", "a/b/c", "other")] == [70, 70, 40, 0]
-        assert [store.remaining(name) for name in ("a", "a/b", "a/b/c")] == [30, 30, 10]
-        assert store.remaining("other") == 7
+        assert [store.remaining(one) for one in (outer, middle, inner)] == [30, 30, 10]
+        assert store.remaining(other) == 7
         with pytest.raises(OverLimit) as over:
-            store.charge("a/b", [charge(31)])
+            store.charge(middle, [charge(31)])
         assert over.value.account == "a"
         with pytest.raises(OverLimit) as over:
-            store.charge("a/b/c", [charge(11)])
+            store.charge(inner, [charge(11)])
         assert over.value.account == "a/b/c"
         store.settle("a/b/c", {entry: 1})
         assert [store.spent(name) for name in ("a", "a/b", "a/b/c")] == [31, 31, 1]
@@ -93,10 +91,27 @@ class LedgerStoreContract:
         assert store.entries("other") == ()
 
     def test_opening_again_finds_the_account_as_it_was(self, store: Store) -> None:
-        store.open(account(n_records=10, columns="age,sex", epsilon=0.1))
-        store.charge("a", [charge(10)])
+        store.charge(account(n_records=10, columns="age,sex", epsilon=0.1), [charge(10)])
         store.open(account(n_records=10, columns="age,sex", epsilon=0.1))
         assert store.spent("a") == 10
+
+    def test_an_account_comes_to_be_with_its_first_charge(self, store: Store) -> None:
+        one, other = account(limit=10), account(limit=100, columns="age")
+        for described in (one, other):  # whoever was refused before any charge left nothing
+            store.open(described)
+            with pytest.raises(OverLimit):
+                store.charge(described, [charge(101)])
+            assert store.remaining(described) == described.limit
+        assert (store.spent("a"), store.entries("a")) == (0, ())
+        store.charge(other, [charge(50)])
+        for use in (
+            lambda: store.open(one),
+            lambda: store.charge(one, [charge(1)]),
+            lambda: store.charge(account("b", within=one), [charge(1)]),
+        ):
+            with pytest.raises(OtherAccount, match="columns is 'age' on record and 'not stated'"):
+                use()
+        assert (store.spent("a"), store.spent("b")) == (50, 0)
 
     @pytest.mark.parametrize(
         ("again", "said"),
@@ -105,14 +120,13 @@ class LedgerStoreContract:
             (account(), "n_records is 10 on record and 'not stated' here"),
             (account(n_records=10, more="x"), "more is 'not stated' on record and 'x' here"),
             (account(limit=99, n_records=10), "mu_squared differs"),
-            (account(n_records=10, within="z"), "within is None on record and 'z' here"),
+            (account(n_records=10, within=account("z")), "within is None on record and 'z' here"),
         ],
     )
     def test_opening_another_data_sets_account_says_what_differs(
         self, store: Store, again: Account, said: str
     ) -> None:
-        store.open(account("z"))
-        store.open(account(n_records=10))
+        store.charge(account(n_records=10), [charge(1)])
         with pytest.raises(
             OtherAccount, match=r"Account 'a' in .* another data set or budget"
         ) as error:
@@ -143,11 +157,9 @@ class LedgerStoreContract:
             assert said in str(error.value)
 
     def test_threads_that_race_for_one_account_take_exactly_what_fits(self, store: Store) -> None:
-        store.open(account(limit=40))
-
         def take(_: int) -> int:
             try:
-                store.charge("a", [charge(1, 3)])
+                store.charge(account(limit=40), [charge(1, 3)])
             except OverLimit:
                 return 0
             return 1

@@ -34,11 +34,8 @@ BUDGET = Budget(epsilon=4.0, delta=1e-6)
 
 
 def spent(store: MemoryStore) -> float:
-    """Return what stands in the account, opening it if the fit never did."""
-    try:
-        return float(store.spent("default"))
-    except KeyError:
-        return 0.0
+    """Return what stands in the account."""
+    return float(store.spent("default"))
 
 
 def fit(
