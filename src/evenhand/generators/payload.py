@@ -76,16 +76,15 @@ class Encoding:
     codec : Codec
     data : Encoded
     notes : tuple of str
-        What was released, and what was done with the records.
-    warnings, doubts : tuple of str
-        What fell under the noise for sure, and what may have. Of released numbers alone.
+        What was released, what was done with the records, and what the noise may hide.
+    warnings : tuple of str
+        What fell under the noise for sure. All are of released numbers alone.
     """
 
     codec: Any
     data: Any
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
 
 
 class Payload(ABC):

@@ -151,7 +151,6 @@ class Synthesizer(ABC):
     snr_: SignalToNoise = field(init=False)
     notes_: tuple[str, ...] = field(init=False)
     warnings_: tuple[str, ...] = field(init=False)
-    doubts_: tuple[str, ...] = field(init=False)
 
     neighbors: str = "add or remove one"
     noise: Noise | None = None
@@ -317,8 +316,7 @@ class Synthesizer(ABC):
         )
         self._learn_under(payload, ledger, budget, progress)
         for words in self.warnings_:
-            if words not in self.doubts_:
-                warnings.warn(words, NotedWarning, stacklevel=3)
+            warnings.warn(words, NotedWarning, stacklevel=3)
         return self
 
     def _ledger(self, payload: Payload, budget: Budget, **account: Any) -> Ledger:
@@ -369,10 +367,7 @@ class Synthesizer(ABC):
             accounting = f"{claim.accounting}, with {share:.0%} of delta for {purpose}"
             claim = replace(claim, delta=budget.delta, mu_squared=None, accounting=accounting)
         self.ledger_, self.guarantee_ = ledger, self._restate(claim)
-        certain = [*found.warnings, *filter(None, (self.snr_.warning,)), *self._thin()]
-        # Doubts may be noise alone: they stand in ``warnings_``, and interrupt nobody.
-        self.doubts_ = tuple(found.doubts)
-        self.warnings_ = (*found.doubts, *certain)
+        self.warnings_ = (*found.warnings, *filter(None, (self.snr_.warning,)), *self._thin())
         self.notes_ = (*found.notes, *self._remarks(), *self.warnings_)
         self._finish(progress)
 

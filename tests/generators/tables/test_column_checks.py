@@ -313,11 +313,10 @@ def test_a_group_that_is_not_named_is_told_by_a_noisy_number_of_records() -> Non
         )
         if "X" in made.conditions_.categories[1]:
             continue  # by the noise it was named
-        said = [w for w in made.warnings_ if "categories of 'sex' below" in w]
+        said = [w for w in made.notes_ if "categories of 'sex' below" in w]
         if not said:
             continue  # by the noise there are none
         (words,) = said
-        assert words in made.notes_
         about, most = map(int, re.findall(r"about (\d+) of them, at most (\d+)", words)[0])
         if about:  # a negative estimate is told as 0
             errors.append((about - 65) / ((most - about) / 2))
@@ -334,8 +333,22 @@ def test_many_records_that_are_left_out_warn_and_none_does_not() -> None:
     with pytest.warns(UserWarning, match="categories of 'sex' below about"):
         made = fit(frame=frame, budget=Budget(epsilon=2.0, delta=1e-6))
     assert made.conditions_.categories[1] == ("F", "M")
+    assert "if there are any" not in " ".join(made.warnings_)
     plenty = fit(frame=table(20_000), budget=Budget(epsilon=8.0, delta=1e-6))
-    assert not [words for words in plenty.warnings_ if "left out" in words]
+    assert not [words for words in plenty.notes_ if "left out" in words]
+
+
+def test_what_the_noise_may_hide_is_a_note_and_no_warning() -> None:
+    # No record is left out. Their number has noise of 66 records: with both columns of label and
+    # group it is below the 2.5 deviations of a warning with a probability of .988.
+    made = fit(
+        MarginalSynthesizer(pairs=False, noise=SeededNoise(0), random_state=0),
+        frame=table(6000),
+        budget=Budget(epsilon=1.0, delta=1e-6),
+    )
+    said = [words for words in made.notes_ if "are left out, if there are any" in words]
+    assert said
+    assert not set(said) & set(made.warnings_)
 
 
 @pytest.mark.parametrize(

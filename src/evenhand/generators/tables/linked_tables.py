@@ -153,7 +153,7 @@ class LinkedTables(Payload):
         found = {PERSONS: persons, VISITS: visits}
         said = {
             words: tuple(name + one for name, of in found.items() for one in getattr(of, words))
-            for words in ("notes", "warnings", "doubts")
+            for words in ("notes", "warnings")
         }
         codec = LinkedCodec(key=self.key, persons=known, visits=visits.codec)
         return Encoding(codec=codec, data={name: of.data for name, of in found.items()}, **said)

@@ -208,7 +208,6 @@ class PrivateTable(Payload):
                 *((self._made,) if self.made else ()),
             ),
             warnings=found.warnings,
-            doubts=found.doubts,
         )
 
     @property

@@ -96,15 +96,14 @@ class ReleasedSchema:
     ----------
     schema : Schema
     notes : tuple of str
-        What was released.
-    warnings, doubts : tuple of str
-        What fell under the noise for sure, and what may have. Of released numbers alone.
+        What was released, and what may have fallen under the noise.
+    warnings : tuple of str
+        What fell under the noise for sure. All are of released numbers alone.
     """
 
     schema: Schema
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -236,22 +235,20 @@ class UndeclaredColumns:
                 named = np.isin(self.texts[name], columns[name].categories)
                 left = float(parts[-1][0] - noisy[named].sum())
                 spread = released.sigma * math.sqrt(1.0 + named.sum())
-                words = _left_out(name, least, left, spread)
                 if left >= _LOUD * spread:
-                    warnings.append(words)
+                    warnings.append(_left_out(name, least, left, spread, sure=True))
                 elif left + 2.0 * spread >= _LITTLE * float(parts[-1][0]):
-                    doubts.append(words)
+                    doubts.append(_left_out(name, least, left, spread, sure=False))
         for name in [n for n in wanted if columns[n].categories == (OTHER,)]:
             warnings.append(f"no category of {name!r} stands out of the noise: all are {OTHER!r}")
         notes = (
             f"categories or bounds of {len(wanted)} columns were released from the budget; a "
             f"category below about {least:.0f} records was not named",
             "released were " + "; ".join(_domain(columns[name]) for name in wanted),
+            *doubts,
         )
         schema = Schema(columns=tuple(columns[name] for name in table))
-        return ReleasedSchema(
-            schema=schema, notes=notes, warnings=tuple(warnings), doubts=tuple(doubts)
-        )
+        return ReleasedSchema(schema=schema, notes=notes, warnings=tuple(warnings))
 
     def _range(self, name: str, noisy: FloatArray, sigma: float) -> tuple[ColumnSchema, list[str]]:
         """Return bounds of numbers or dates, and what is doubtful about them as released."""
@@ -321,16 +318,18 @@ def _at_the_end(column: Column) -> str:
     )
 
 
-def _left_out(name: str, least: float, left: float, spread: float) -> str:
+def _left_out(name: str, least: float, left: float, spread: float, *, sure: bool) -> str:
     """Say how many records have a label or group that was not named.
 
     A function of released numbers. The number of categories that were not named is itself private:
     one record can add one.
     """
     most = max(left + 2.0 * spread, 0.0)
+    told = "" if sure else ", if there are any, which the noise hides"
     return (
         f"categories of {name!r} below about {least:.0f} records are not named, and their records "
-        f"are left out: about {max(left, 0.0):.0f} of them, at most {most:.0f}, by noisy counts. "
+        f"are left out{told}: about {max(left, 0.0):.0f} of them, at most {most:.0f}, by noisy "
+        f"counts. "
         f"Declare the categories of {name!r} in a schema to keep them"
     )
 
