@@ -22,8 +22,8 @@ from evenhand.estimators import fit_many
 from evenhand.estimators.drawn_rows import PURPOSE, VOTES, RowsToDraw
 from evenhand.estimators.synthetic_rows import SyntheticRows, SyntheticRowsWarning
 from evenhand.generators.tables.label_tilt import TILT
-from evenhand.generators.tables.marginal import CHOICE, OWN, PAIRS
-from evenhand.privacy import BudgetExceeded, Ledger, NoisyHistogram, SeededNoise
+from evenhand.generators.tables.marginal import CHOICE, OWN, PAIRS, MarginalSynthesizer
+from evenhand.privacy import BudgetExceeded, GNMax, Ledger, NoisyHistogram, SeededNoise
 from evenhand.report import write_report
 from evenhand.testing.audit import claimed_mu
 from evenhand.testing.door import Transcript, recording
@@ -259,6 +259,40 @@ def test_a_refused_fit_spends_nothing() -> None:
     # Not vacuous: the same account pays for a fit that is in order.
     fit(n_teachers=40)
     assert account.spent == pytest.approx(BUDGET.mu_squared, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "n_rich", "n_men", "alone"),
+    [(3, 1, 1, "one class and one group"), (300, 3, 150, "one class"), (300, 150, 3, "one group")],
+)
+@pytest.mark.parametrize("method", [FairSharesClassifier, FairPATEClassifier])
+def test_records_that_the_noise_will_hide_are_refused_before_anything_is_charged(
+    method: Any, n: int, n_rich: int, n_men: int, alone: str
+) -> None:
+    X, _, _ = people(n)
+    y, sex = np.arange(n) < n_rich, np.where(np.arange(n) < n_men, "M", "F")
+    account = Ledger(BUDGET, noise=SeededNoise(0))
+    given = {"public": "synthetic", "schema": SCHEMA, "n_teachers": min(n, 30)}
+    if n == 3 and method is FairPATEClassifier:
+        given["mechanism"] = GNMax(sigma=10.0)
+    with pytest.raises(ValueError, match=f"likely than not show {alone} alone.*Nothing was ch"):
+        method(BUDGET, MARGIN, **given).fit(X, y, sensitive_features=sex, ledger=account)
+    assert account.entries == ()
+
+
+@pytest.mark.parametrize("settings", [{}, {"pairs": False}, {"tilt": True}, {"tilt_share": 0.5}])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_counts_are_as_loud_as_was_said_beforehand_or_louder(
+    settings: dict[str, Any], n_columns: int
+) -> None:
+    X, y, sex = people(1500)
+    frame = X[["age", "hours", "job"][:n_columns]].assign(rich=y, sex=sex)
+    maker = MarginalSynthesizer(noise=SeededNoise(0), random_state=0, **settings)
+    payload = maker.read(frame, label="rich", sensitive="sex")
+    ledger = Ledger(BUDGET, noise=SeededNoise(0), neighbors=maker.neighbors)
+    said = maker.least_sigma(payload, ledger)
+    made = maker.fit_within(payload, ledger, delta=BUDGET.delta)
+    assert 0.2 * made.counts_sigma_ < said <= made.counts_sigma_
 
 
 def test_an_account_with_little_room_pays_for_counts_and_answers_in_proportion() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
 from evenhand import _values
 from evenhand.datasets import Schema
@@ -21,6 +22,7 @@ from evenhand.estimators.synthetic_rows import (
     SyntheticRowsWarning,
 )
 from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.generators.synthesizer import LEAST_SEEN
 from evenhand.generators.tables.codec import OTHER
 from evenhand.generators.tables.marginal import MarginalSynthesizer
 from evenhand.generators.tables.private_table import PrivateTable
@@ -268,8 +270,13 @@ class RowsToDraw:
         Raises
         ------
         ValueError
-            Before anything is charged for columns that cannot be counted; and where the noisy
-            counts know one class or one group alone. What was drawn by then stays charged.
+            Before anything is charged for columns that cannot be counted, and for so few records
+            of a class or group that the noisy counts will more likely than not know one alone; and
+            where they do. What was drawn by then stays charged.
+
+        Privacy
+        -------
+        That a fit was not refused for too few records is not covered by its claim.
         """
         maker = MarginalSynthesizer(
             neighbors=ledger.neighbors,
@@ -279,6 +286,8 @@ class RowsToDraw:
             random_state=rng.spawn(1)[0],
             tilt_share=TILT_SHARE if self.settings.label_weight else MarginalSynthesizer.tilt_share,
         )
+        if self.asked:
+            self._refuse_few(maker.least_sigma(self.payload, ledger))
         maker.fit_within(self.payload, ledger, delta=delta)
         X = groups = None
         if self.asked:
@@ -323,6 +332,20 @@ class RowsToDraw:
             schema=self._schema(maker),
             notes=tuple(f"{OF_DRAWN_ROWS}{words}." for words in maker.notes_),
         )
+
+    def _refuse_few(self, sigma: float) -> None:
+        """Refuse records of which noise of ``sigma`` will hide all but one class or group."""
+        rows = self.payload.records.table.frame
+        label, group = (rows[name] for name in self.payload.records.roles.conditions)
+        counts = pd.crosstab(label, group).to_numpy(dtype=np.float64)
+        if few := _one_alone(
+            _hides(counts, sigma), self.groups is not None and _hides(counts.T, sigma)
+        ):
+            raise ValueError(
+                f"The noisy counts would more likely than not show {few} alone: their noise is "
+                f"{sigma:.2g} records at the least. Nothing was charged or drawn. Raise epsilon or "
+                f"share=, merge small groups, take more private rows, or give public rows."
+            )
 
     def _drawn(
         self, maker: MarginalSynthesizer, shares: FloatArray, n_rows: int, rng: np.random.Generator
@@ -385,17 +408,20 @@ def _seen(maker: MarginalSynthesizer) -> FloatArray:
 def _too_few(maker: MarginalSynthesizer, groups: tuple[str, ...] | None) -> str:
     """Say what the noisy counts know of one value alone; empty where that is nothing."""
     seen = _seen(maker) > 0
-    few = [
-        what
-        for what, enough in (
-            ("class", seen.any(axis=1).sum() >= 2),
-            ("group", groups is None or seen.any(axis=0).sum() >= 2),
-        )
-        if not enough
-    ]
-    if not few:
-        return ""
-    return f"The noisy counts show one {' and one '.join(few)} alone that stands out of the noise."
+    few = _one_alone(seen.any(axis=1).sum() < 2, groups is not None and seen.any(axis=0).sum() < 2)
+    return few and f"The noisy counts show {few} alone that stands out of the noise."
+
+
+def _one_alone(of_class: bool, of_group: bool) -> str:
+    """Say of what there is one alone; empty where there are two of each."""
+    few = [what for what, alone in (("class", of_class), ("group", of_group)) if alone]
+    return "one " + " and one ".join(few) if few else ""
+
+
+def _hides(counts: FloatArray, sigma: float) -> bool:
+    """Whether noise more likely than not hides all rows of counts but one."""
+    each = ndtr(LEAST_SEEN - counts / sigma).prod(axis=1)
+    return len(each) < 2 or bool(np.sort(each)[1] > 0.5)
 
 
 def _by_public_rows(

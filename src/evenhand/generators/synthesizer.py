@@ -37,6 +37,9 @@ NOT_COVERED: Final = (
 )
 
 
+LEAST_SEEN: Final = 2.0
+"""Deviations from which on a noisy count of a label and group is told from none."""
+
 _LEAST: Final = 1e-12  # of a chance: a part that is to be even stays one
 
 OWN: Final = ("noise", "random_state", "device")
@@ -417,7 +420,7 @@ class Synthesizer(ABC):
         return np.maximum(self.counts_, 1e-9)
 
     def _unseen(self) -> list[int]:
-        return np.flatnonzero(self.counts_ < 2.0 * self.counts_sigma_).tolist()
+        return np.flatnonzero(self.counts_ < LEAST_SEEN * self.counts_sigma_).tolist()
 
     def _thin(self) -> list[str]:
         unseen = self._unseen()

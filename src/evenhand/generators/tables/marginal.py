@@ -26,6 +26,7 @@ from evenhand.generators.tables.label_tilt import (
     Readings,
 )
 from evenhand.generators.tables.merged_states import LEAST_RANGES, MOST_STATES, MergedStates
+from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import (
     JunctionTree,
@@ -34,6 +35,7 @@ from evenhand.generators.tables.tree_distribution import (
     fit_tree,
 )
 from evenhand.generators.tables.wanted_rows import Draw
+from evenhand.privacy import Ledger
 from evenhand.typing import Array, FloatArray, IntArray
 
 OWN: Final = "counts of each column by label and group"
@@ -188,6 +190,17 @@ class MarginalSynthesizer(TableSynthesizer):
             return shares
         rest = {name: (1.0 - of_tilt) * share for name, share in shares.items()}
         return {**rest, TILT: of_tilt}
+
+    def least_sigma(self, payload: PrivateTable, ledger: Ledger) -> float:
+        """Return how loud ``counts_`` will be at the least, by the ledger and what is public."""
+        shares = payload.shares(self._shares(), ledger.budget.mu_squared)
+        plan, sizes = BudgetPlan(ledger=ledger, shares=shares), payload.least_states
+        if len(sizes) == 1 or not self.pairs:
+            plan = plan.joined(OWN, {CHOICE, PAIRS, TILT} & shares.keys())
+        per_unit = payload.records.per_unit
+        counter = TableCounts(shapes=tuple((1, size) for size in sizes), per_unit=per_unit)
+        sigma = plan.mechanism(counter, OWN).sigma
+        return joint_totals([np.zeros(shape) for shape in counter.shapes], sigma)[1]
 
     def _learn(
         self, data: CountedRows, plan: BudgetPlan, rng: np.random.Generator, progress: Progress

@@ -133,6 +133,12 @@ class PrivateTable(Payload):
         )
 
     @property
+    def least_states(self) -> tuple[int, ...]:
+        """States that each column beside label and groups has at the least, where it differs."""
+        names = (n for n in self.records.table.names if n not in self.records.roles.conditions)
+        return tuple(max(2, self._n_declared(name)) for name in names)
+
+    @property
     def public(self) -> tuple[str, ...]:
         """What the claim takes as public."""
         return (
