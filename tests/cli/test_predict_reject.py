@@ -217,6 +217,7 @@ def test_a_missing_or_unknown_group_gets_one_line(model: Path, refuse: Run) -> N
     new.assign(sex=new["sex"].where(new.index != 4)).to_csv("new.csv", index=False)
     line = refuse("predict", "model", "new.csv", *REJECT)
     assert "the sensitive attribute 'sex' is missing in row 5 " in line
+    assert "leave these rows out, or fill in one that the model knows" in line
     new.assign(sex="Fem").to_csv("new.csv", index=False)
     line = refuse("predict", "model", "new.csv", *REJECT)
     assert line.startswith("new.csv: sensitive_features holds the group (not shown)")

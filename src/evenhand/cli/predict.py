@@ -374,7 +374,8 @@ def _decide(fitted: Any, X: Any, table: TypedTable, given: PredictOptions, bars:
     columns = _columns(known, tuple(given.sensitive or ()))
     same = known is None or columns == known.sensitive
     grouping = known.grouping if known is not None and same else None
-    features = sensitive_features(group_columns(table, columns), grouping, new)
+    asked = group_columns(table, columns, are_known=bool(same and fitted.groups_))
+    features = sensitive_features(asked, grouping, new)
     option = margins.reject_option(
         fitted,
         given,
@@ -423,7 +424,8 @@ def _groups_of(fitted: Any, table: TypedTable, given: PredictOptions) -> Any:
     known, new = Training.read(given.model), given.new
     columns = _columns(known, tuple(given.sensitive or ()))
     grouping = known.grouping if known is not None and columns == known.sensitive else None
-    features = sensitive_features(group_columns(table, columns), grouping, new)
+    asked = group_columns(table, columns, are_known=True)
+    features = sensitive_features(asked, grouping, new)
     with as_bad_input(ValueError, where=str(new)):
         from evenhand.fairness.groups import encode_groups
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from evenhand import _values
 from evenhand._checks import did_you_mean
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from evenhand.datasets.parquet import ParquetRows
     from evenhand.fairness import Grouping
     from evenhand.typing import IntArray
+
+_OF_THEIR_OWN: Final = "a group of their own such as 'unknown'"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -304,22 +306,27 @@ def group_columns(
     table: TypedTable,
     sensitive: Sequence[str],
     *,
+    are_known: bool = False,
     all_that_is_private: bool = False,
     option: str = "--sensitive",
 ) -> pd.DataFrame:
-    """Return the sensitive columns, which an option names; no value is missing."""
+    """Return the sensitive columns, which an option names; no value is missing.
+
+    A model has groups that ``are_known``.
+    """
+    filled = "one that the model knows" if are_known else _OF_THEIR_OWN
     for name in sensitive:
         table.require([name], f"which {option} names")
         if all_that_is_private and table[name].missing.any():
             raise ValueError(
                 f"{table.where}: the sensitive attribute {name!r} is missing for some rows. To "
                 f"leave them out would tell who did not say, which is a part of what is "
-                f"protected here. Fill in a group of their own such as 'unknown'."
+                f"protected here. Fill in {_OF_THEIR_OWN}."
             )
         table[name].refuse_missing(
             "sensitive attribute",
-            "Whether a margin is kept cannot be said about an unknown group: leave these rows "
-            "out, or fill in a group of their own such as 'unknown'.",
+            f"Whether a margin is kept cannot be said about an unknown group: leave these rows "
+            f"out, or fill in {filled}.",
         )
     return table.frame[list(sensitive)]
 
@@ -337,7 +344,13 @@ def sensitive_features(
 
 
 def features_of(model: Any, table: TypedTable) -> pd.DataFrame:
-    """Return the columns that the model was trained on; others are passed over."""
+    """Return the columns that the model was trained on; others are passed over.
+
+    Raises
+    ------
+    ValueError
+        For a column that is not there, and text or dates where numbers belong.
+    """
     known = list(model.fitted_.columns)
     if not known:
         raise ValueError(
@@ -348,8 +361,11 @@ def features_of(model: Any, table: TypedTable) -> pd.DataFrame:
         known,
         "which the model was trained on",
         spare=[name for name in table if name not in known],
-        way_out=f"The model reads {', '.join(map(repr, known))}.",
+        way_out=f"The model reads {', '.join(map(repr, known))}; values that nobody knows may be "
+        f"left empty.",
     )
+    with as_bad_input(TypeError):
+        model.fitted_.core.encoder.require(table)
     return table.frame[known]
 
 

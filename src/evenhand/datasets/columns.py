@@ -189,8 +189,8 @@ class Column:
             raise ValueError(
                 f"Column {self.name!r} of the {self.where} must hold numbers, got the text "
                 f"{_values.quoted(self.values.iloc[int(wrong[0])])} in "
-                f"{_values.rows(wrong)}. Correct the value or leave it empty, or declare the "
-                f"column as categorical in the schema."
+                f"{_values.rows(wrong)}. Correct the value or leave it empty. A column of text is "
+                f"learnt where the schema of the training declares it as categorical."
             )
         return numbers
 

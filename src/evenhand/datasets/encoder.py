@@ -227,6 +227,19 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
             start += width
         return out / 2.0 if self.degree else out
 
+    def require(self, table: TypedTable) -> None:
+        """Raise ValueError or TypeError for a column that holds other kinds of values than known.
+
+        Parameters
+        ----------
+        table : TypedTable
+            With all columns of the schema.
+        """
+        self._require_fitted()
+        for column in self.schema_.columns:
+            own = table[column.name]
+            _ = own.numbers if column.kind == "numeric" else own.kind
+
     def unknown(self, table: TypedTable, *, least: int = 1) -> list[ColumnSchema]:
         """Return the columns of categories in which the table has values, and no known one.
 
