@@ -39,8 +39,9 @@ def test_given_predictions_are_within_the_margin_and_are_those_of_the_model(
 ) -> None:
     new = pd.read_csv("test.csv")
     said = pd.Series(evenhand.load("model").predict(new.drop(columns=["loan", "sex", "person"])))
-    # Fewer women who would be granted: whatever noise the model has, there is a gap to close.
-    few = (new["sex"] == "F") & (said == "granted")
+    # Fewer of those who are granted less: whatever noise the model has, there is a gap to close.
+    less = (said == "granted").groupby(new["sex"]).mean().idxmin()
+    few = (new["sex"] == less) & (said == "granted")
     kept = ~few | (few.cumsum() % 2 == 0)
     new, said = new[kept].reset_index(drop=True), said[kept].reset_index(drop=True)
     new.to_csv("skewed.csv", index=False)
