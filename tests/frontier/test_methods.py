@@ -419,8 +419,10 @@ def test_a_declared_schema_is_what_rows_are_encoded_by(files: Path) -> None:
         (
             'unit = "patiant"',
             None,
-            "no column 'patiant', which unit= names.*Did you mean 'patient'",
+            r"private.csv: .*no column 'patiant', which unit= names.*Did you mean 'patient'",
         ),
+        ("", ("test.csv", "sex", "sax"), r"test.csv: .*no column 'sex', .*Did you mean 'sax'"),
+        ("", ("public.csv", ",M", ","), r"public.csv: .* 'sex' is missing in row "),
         (
             "",
             ("public.csv", "age", "ege"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,7 +13,6 @@ import pandas as pd
 from evenhand import _checks, _values
 from evenhand.datasets import Dataset, Schema, inspect, read_table
 from evenhand.datasets.catalogue import TABLES
-from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.features.reading import Progress
 from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
 from evenhand.datasets.images.manifest import Manifest
@@ -227,14 +225,17 @@ def _read(
         table = declared.parse(table, file)
     if is_private and source.pictures is None:
         _refuse_wrong(table, source, declared)
-    return Dataset.from_frame(
-        TypedTable(table, Path(file), keeps=False),
-        label=source.label,
-        sensitive=source.sensitive,
-        unit=unit,
-        drop=[name for name in source.drop if is_private or name in table.columns],
-        name=file,
-    )
+    try:
+        return Dataset.from_frame(
+            table,
+            label=source.label,
+            sensitive=source.sensitive,
+            unit=unit,
+            drop=[name for name in source.drop if is_private or name in table.columns],
+            name=file,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{file}: {error}") from error
 
 
 def _refuse_wrong(table: pd.DataFrame, source: DataSource, declared: Schema | None) -> None:
