@@ -309,7 +309,7 @@ class RowsToDraw:
                 n_natural,
                 rng.spawn(1)[0],
             )
-        left_out = set(maker.warnings_) - {maker.snr_.warning}
+        left_out = set(maker.warnings_) - {maker.snr_.warning(maker.fewer_numbers)}
         if left_out:
             rows = "the rows to ask about" if self.asked else "the drawn rows"
             way_out = (

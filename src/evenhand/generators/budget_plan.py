@@ -252,15 +252,14 @@ class SignalToNoise:
         """Whether it is at least 50."""
         return self.value >= LEAST_SNR
 
-    @property
-    def warning(self) -> str:
-        """The warning to the user; empty if it is enough."""
+    def warning(self, way_out: str) -> str:
+        """Return the warning to the user, with the way out of a generator; empty if enough."""
         if self.enough:
             return ""
         return (
             f"the predicted signal-to-noise is {self.value:.3g}, below {LEAST_SNR:g} "
             f"({self.formula}): much of what is learnt may be noise. Raise epsilon, use more "
-            "records, or learn fewer numbers: fewer and coarser columns, smaller pictures"
+            f"records, or {way_out}"
         )
 
     def __str__(self) -> str:

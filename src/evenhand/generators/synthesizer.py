@@ -138,6 +138,8 @@ class Synthesizer(ABC):
     method: ClassVar[str]
     words: ClassVar[str]
     """What it learns from, in a line of a help page."""
+    fewer_numbers: ClassVar[str] = "learn fewer numbers"
+    """What makes the noise on each number less, for a warning."""
     needs: ClassVar[tuple[str, ...]] = ()
     """Extras that must be installed."""
     codec_type: ClassVar[Any]
@@ -370,7 +372,11 @@ class Synthesizer(ABC):
             accounting = f"{claim.accounting}, with {share:.0%} of delta for {purpose}"
             claim = replace(claim, delta=budget.delta, mu_squared=None, accounting=accounting)
         self.ledger_, self.guarantee_ = ledger, self._restate(claim)
-        self.warnings_ = (*found.warnings, *filter(None, (self.snr_.warning,)), *self._thin())
+        self.warnings_ = (
+            *found.warnings,
+            *filter(None, [self.snr_.warning(self.fewer_numbers)]),
+            *self._thin(),
+        )
         self.notes_ = (*found.notes, *self._remarks(), *self.warnings_)
         self._finish(progress)
 

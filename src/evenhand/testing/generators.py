@@ -173,7 +173,8 @@ class _GeneratorContract(ABC):
         assert self.fitted().snr_.value > 0
         with pytest.warns(UserWarning, match=r"signal-to-noise is .*, below 50.*Raise epsilon"):
             poor = self._fit(self.new(), self.few, Budget(epsilon=0.05, delta=1e-6))
-        assert any("signal-to-noise" in words for words in poor.notes_)
+        (words,) = (words for words in poor.notes_ if "signal-to-noise" in words)
+        assert words.endswith(poor.fewer_numbers)
 
 
 class SynthesizerContract(_GeneratorContract):

@@ -81,6 +81,7 @@ class ImageSynthesizer(Synthesizer):
     """
 
     payload: ClassVar[str] = "images"
+    fewer_numbers: ClassVar[str] = "learn smaller pictures, or fewer labels and groups"
     codec_type: ClassVar[type[ImageCodec]] = ImageCodec
 
     codec_: ImageCodec = field(init=False)

@@ -54,6 +54,10 @@ class TableSynthesizer(Synthesizer):
     """
 
     payload: ClassVar[str] = "tables"
+    fewer_numbers: ClassVar[str] = (
+        "learn fewer columns, in fewer bins; a schema that declares what is public of the columns "
+        "leaves them more of the budget"
+    )
     codec_type: ClassVar[type[TableCodec]] = TableCodec
     reads_streams: ClassVar[bool] = False
     """Whether it asks counts of the rows alone (``CountedRows``): they need not be in memory."""

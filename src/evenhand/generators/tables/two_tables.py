@@ -108,6 +108,7 @@ class TwoTableSynthesizer(Synthesizer):
     """
 
     payload: ClassVar[str] = "two tables"
+    fewer_numbers: ClassVar[str] = TableSynthesizer.fewer_numbers
     method: ClassVar[str] = "two-table"
     words: ClassVar[str] = "a table of persons and one of their visits, each by a method of tables"
     codec_type: ClassVar[type[LinkedCodec]] = LinkedCodec
