@@ -76,6 +76,17 @@ def at_least(name: str, value: int, smallest: int, hint: str = "") -> int:
     return int(value)
 
 
+def per_unit(value: int, are_units: bool, *, name: str = "per_unit", whose: str = "unit=") -> None:
+    """Refuse fewer rows of a unit than 1, and a number of them where a row is of no unit."""
+    at_least(name, value, 1)
+    if value != 1 and not are_units:
+        raise ValueError(
+            f"{name}={value} bounds the rows of one unit, and without {whose} each row is a "
+            f"record of its own, of somebody else. Say with {whose} whose each row is, or leave "
+            f"{name} out."
+        )
+
+
 def flag(name: str, value: object) -> bool:
     """Return ``value`` if it is True or False; another value is not read as one of them."""
     if not isinstance(value, bool):

@@ -270,6 +270,7 @@ BAD = {
         ["--balance", "label", "--fairness", "equalized-odds"],
         "--balance 'label' would say nothing. Leave one of the two out",
     ),
+    "rows of no unit": (["--per-unit", "3"], "--per-unit=3 bounds the rows of one unit, and with"),
     "no rows": (["--rows", "0"], "--rows must be at least 1"),
     "an epsilon of zero": (["--epsilon", "0"], "epsilon must be finite and > 0"),
     "an epsilon that affords noise only": (["--epsilon", "0.001"], "stands out of the noise"),

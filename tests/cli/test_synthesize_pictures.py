@@ -66,6 +66,7 @@ BAD = {
     "a method of tables": (["--method", "marginal"], "--method must be one of 'gaussian'"),
     "an option of tables": (["--fairness", "equalized-odds"], "--fairness is for tables"),
     "an attack": (["--curators-report", "x.html", "--test", "bars.npz"], "report is for tables"),
+    "rows of no unit": (["--per-unit", "3"], "--per-unit=3 bounds the rows of one unit"),
     "a condition": (["--where", "a=b"], "--where is for tables"),
     "a table as output": (["--out", "made.csv"], "must end in .npz"),
     "the private pictures": (["--out", "bars.npz", "--overwrite"], "is the private table"),

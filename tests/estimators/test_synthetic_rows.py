@@ -248,6 +248,7 @@ def test_a_refused_fit_spends_nothing() -> None:
         (ValueError, "public must be None", {"public": X}),
         (ValueError, "from nowhere", {"fairness": DemographicParity(margin=0.1, confidence=0.9)}),
         (ValueError, "age", {"X": X.assign(age="old")}),
+        (ValueError, "without unit_ids= each row", {"public": SyntheticRows(per_unit=3)}),
     ):
         with pytest.raises(error, match=words):
             fit(**changes)

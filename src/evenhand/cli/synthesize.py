@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand import _checks
 from evenhand._checks import at_least, one_of
 from evenhand.cli import options
 from evenhand.cli.command import command_of
@@ -68,6 +69,8 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
     at_least("--rows", given.rows, 1)
     given.balanced  # noqa: B018  # reading it is the check
     data.refuse()
+    of, unit = data.given.per_unit, data.given.unit
+    _checks.per_unit(of, unit is not None, name="--per-unit", whose="--unit")
     method = given.method or data.default
     data.settings(one_of("--method", method, names_of(data.payload, offered=True)))
     out = given.out

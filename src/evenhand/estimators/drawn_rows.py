@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from evenhand import _values
+from evenhand import _checks, _values
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable, text_of
 from evenhand.datasets.encoder import PublicEncoder
@@ -139,6 +139,7 @@ class RowsToDraw:
             raise ValueError(
                 f"public={SYNTHETIC!r} draws rows of a table, and X holds pictures. {way_out}"
             )
+        _checks.per_unit(settings.per_unit, units is not None, whose="unit_ids=")
         is_frame = hasattr(X, "columns")
         frame = (
             X.reset_index(drop=True)

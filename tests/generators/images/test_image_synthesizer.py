@@ -184,6 +184,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"unit_ids": [None, *range(39)]},
         "unit_ids is missing for picture 1 ",
     ),
+    "pictures of no unit": ({"per_unit": 3}, "per_unit=3 bounds .*, and without unit_ids= each"),
 }
 
 

@@ -277,6 +277,7 @@ def numbered(frame: pd.DataFrame) -> dict[str, Any]:
         (numbered, r"'person' looks like an identifier"),
         (lambda frame: {"unit": "age"}, r"unit='age' cannot be read: .*Write one row for each"),
         (lambda frame: {"reference": frame}, "Leave reference out"),
+        (lambda frame: {"per_unit": 2}, "per_unit=2 bounds the rows of one unit"),
         (lambda frame: {"keep": ["twon"]}, "Did you mean 'town'"),
     ],
 )

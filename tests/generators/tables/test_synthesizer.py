@@ -239,11 +239,12 @@ def test_columns_that_are_called_by_numbers_come_back_by_the_same_names(tmp_path
         ({"keep": "job"}, r"keep must be a list .*, got 'job'. Write keep=.'job'."),
         ({"sensitive": None}, "sensitive must be a list of names of columns, got None"),
         ({"label": ["rich"]}, r"label must name one column, got .'rich'."),
+        ({"per_unit": 3}, r"per_unit=3 bounds the rows of one unit, and without unit= each"),
     ],
 )
-def test_an_argument_of_another_type_is_said_by_its_name(given: dict, words: str) -> None:
+def test_an_argument_that_cannot_be_is_said_by_its_name(given: dict, words: str) -> None:
     store = MemoryStore()
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         MarginalSynthesizer().fit(table(), **{**ROLES, "budget": BUDGET, "store": store, **given})
     assert store.entries("default") == ()
 

@@ -321,8 +321,8 @@ def read_images(
     )
     n_groups = int(np.prod(sizes))
     kept, units = np.arange(len(given)), None
+    _checks.per_unit(per_unit, unit_ids is not None, whose="unit_ids=")
     if unit_ids is not None:
-        _checks.at_least("per_unit", per_unit, 1)
         whose = pd.Series(np.asarray(unit_ids, dtype=object))
         _checks.same_length(images=given, unit_ids=whose)
         if whose.isna().any():

@@ -172,7 +172,6 @@ def read_records(frame: pd.DataFrame, roles: Roles, *, per_unit: int = 1) -> Rec
     if not len(table):
         raise ValueError("The private table has no rows.")
     if roles.unit is not None:
-        _checks.at_least("per_unit", per_unit, 1)
         ids = ids_of(kept[roles.unit])
         among = first_records(ids, per_unit)
         kept, units = kept[among], ids[among]

@@ -168,6 +168,7 @@ class TableSynthesizer(Synthesizer):
         if schema is not None:
             _checks.of_type("schema", schema, Schema, "Of a mapping: Schema.declared({...}).")
         self._open(None if unit is None else "a unit column")
+        _checks.per_unit(per_unit, unit is not None)
         if isinstance(frame, ParquetRows):
             self._refuse_stream(unit, reference)
             records = StreamedRecords.of(frame, roles, schema)
