@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import evenhand
@@ -73,6 +75,16 @@ def test_columns_of_the_table_are_written_before_the_predictions_if_they_are_nam
     new.rename(columns={"id": "reason"}).to_csv("new.csv", index=False)
     line = refuse("predict", "model", "new.csv", "--keep", "reason")
     assert "predict writes one of that name itself" in line
+
+
+def test_days_that_are_kept_stay_days(model: Path, run: Run) -> None:
+    new = pa.Table.from_pandas(pd.read_csv("test.csv"), preserve_index=False)
+    born = pa.array(np.datetime64("1960-01-01") + np.arange(len(new)))
+    pq.write_table(new.append_column("born", born), "new.parquet")
+    run("predict", "model", "new.parquet", "--keep", "born", "--out", "found.parquet")
+    found = pq.read_table("found.parquet")
+    assert found["born"].combine_chunks().equals(born)
+    assert found.schema.field("born").type == pa.date32()
 
 
 def test_json_holds_the_same(model: Path, run: Run) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -142,6 +143,22 @@ def test_whole_numbers_and_truth_values_with_gaps_come_back_as_they_were(
     kinds = pd.read_parquet("other.parquet").dtypes.astype(str)
     assert kinds["visits"] == "Int64"
     assert kinds["owner"] == ("str" if file.endswith(".csv") else "boolean")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_days_of_parquet_come_back_as_days(town: Path, run: Run, stream: bool) -> None:
+    frame = pd.read_csv("private.csv")
+    born = np.datetime64("1960-01-01") + frame.index.to_numpy() % 9_000
+    stored = pa.Table.from_pandas(frame, preserve_index=False)
+    days = pa.array(np.where(frame.index % 9 == 0, None, born), type=pa.date32())
+    stored = stored.append_column("born", days).append_column("seen", days.cast("timestamp[ms]"))
+    Path("rows").mkdir()
+    pq.write_table(stored, "rows/0.parquet")
+    run("synthesize", "rows" if stream else "rows/0.parquet", *ASKED[2:-4], "--out", "made.parquet")
+    made = pq.read_table("made.parquet")
+    assert made.schema.field("born").type == pa.date32()
+    assert pa.types.is_timestamp(made.schema.field("seen").type)
+    assert 0 < made["born"].null_count < len(made)
 
 
 def test_dates_of_a_csv_that_the_schema_declares_come_back_in_iso_8601(

@@ -254,9 +254,20 @@ def require_table_name(out: Path, option: str = "--out") -> None:
 
 
 def write_table(frame: pd.DataFrame, made: Path | None, *, raw: bool = False) -> None:
-    """Write a table into a file, or as CSV on stdout; ``raw`` leaves its cells as they are."""
+    """Write a table into a file, or as CSV on stdout; ``raw`` leaves its cells as they are.
+
+    Days, which ``attrs`` of the table list, are days (date32) in Parquet.
+    """
     if made is not None and made.suffix.lower() in PARQUET:
-        frame.to_parquet(made, index=False)  # no spreadsheet runs what it holds
+        import pyarrow as pa
+
+        from evenhand._frames import DAYS
+
+        stored = pa.Schema.from_pandas(frame, preserve_index=False)
+        for name in frame.attrs.get(DAYS, ()):
+            at = stored.get_field_index(name)
+            stored = stored.set(at, pa.field(name, pa.date32()))
+        frame.to_parquet(made, index=False, schema=stored)  # no spreadsheet runs what it holds
         return
     from evenhand.datasets.csv_cells import neutral_table
 

@@ -153,6 +153,8 @@ def _kept(model: Any, table: TypedTable, given: PredictOptions) -> pd.DataFrame:
     """Return the columns that are copied, if any, with a row for each of the table."""
     import pandas as pd
 
+    from evenhand._frames import DAYS
+
     names = tuple(dict.fromkeys(given.keep or ()))
     table.require(names, "which --keep names")
     own = {"prediction", "reason", "request", *map(_probability_of, model.classes_)}
@@ -162,7 +164,10 @@ def _kept(model: Any, table: TypedTable, given: PredictOptions) -> pd.DataFrame:
             f"itself. Rename it in the table, or leave it out."
         )
     index = pd.RangeIndex(len(table))
-    return pd.DataFrame({name: table[name].values.set_axis(index) for name in names}, index)
+    kept = pd.DataFrame({name: table[name].values.set_axis(index) for name in names}, index)
+    if days := [name for name in names if table[name].date_unit == "day"]:
+        kept.attrs[DAYS] = days
+    return kept
 
 
 def _hand_out(

@@ -16,15 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from evenhand._frames import DAYS, OF_DAYS
 from evenhand.baselines.pfguard import GlobalSharesPATEGANSynthesizer
 from evenhand.datasets import Schema
+from evenhand.datasets.columns import TypedTable
 from evenhand.generators import MarginalSynthesizer, MeanEmbeddingSynthesizer, evaluate, load
 from evenhand.generators.tables import person_levels, released_schema, two_tables
-from evenhand.generators.tables.linked_tables import NUMBER, PERSONS, VISITS
+from evenhand.generators.tables.linked_tables import NUMBER, PERSONS, VISITS, link
 from evenhand.generators.tables.nonprivate import NonPrivateSynthesizer
 from evenhand.generators.tables.pate_gan import PATEGANSynthesizer
 from evenhand.generators.tables.person_levels import pairs_of
 from evenhand.generators.tables.private_table import PrivateTable
+from evenhand.generators.tables.records import as_roles
 from evenhand.generators.tables.two_tables import TwoTableSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
@@ -558,3 +561,12 @@ def test_the_claim_says_that_a_schema_is_public_where_one_was_declared_alone() -
     alone = fit(schema=None, visits_schema=None).guarantee_
     assert said not in alone.public
     assert f"that at most {MOST} visits of a person are read" in alone.public
+
+
+def test_days_of_visits_stay_days() -> None:
+    persons, visits = town(40)
+    visits["day"] = pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(len(visits)), "D")
+    visits["day"] = visits["day"].astype(OF_DAYS)
+    visits.attrs[DAYS] = ["day"]
+    _, linked = link(persons, visits, as_roles("ill", "sex", "id"), 3)
+    assert TypedTable.of(linked)["day"].date_unit == "day"

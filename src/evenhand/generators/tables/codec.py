@@ -12,6 +12,7 @@ import pandas as pd
 
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
+from evenhand._frames import DAYS, OF_DAYS
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column, TypedTable, dates_of, some, text_of
 from evenhand.datasets.patterns import Pattern
@@ -111,6 +112,11 @@ class ColumnCode:
             f"{', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
             f"{_values.if_shown(did_you_mean(text, known))} Correct the value, or declare it."
         )
+
+    @property
+    def holds_days(self) -> bool:
+        """Whether it is a column of days, of the dtype that stands for them."""
+        return self.schema.date_unit == "day" and self.dtype == OF_DAYS
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pd.Series[Any]:
         """Return values of the user's dtype; numbers are drawn inside their bins."""
@@ -296,6 +302,8 @@ class TableCodec:
         parts = dict(zip(self.given, self.conditions.parts(conditions), strict=True))
         parts |= dict(zip(self.features, made.T, strict=True))
         frame = pd.concat([c.decode(parts[c.name], rng) for c in self.columns], axis=1)
+        if days := [c.name for c in self.columns if c.holds_days]:
+            frame.attrs[DAYS] = days
         return frame if index is None else frame.set_index(index)
 
     def complete(self, rows: pd.DataFrame) -> pd.DataFrame:

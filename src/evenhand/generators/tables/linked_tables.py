@@ -199,7 +199,7 @@ def link(persons: Any, visits: Any, roles: Roles, most: int) -> tuple[pd.DataFra
             raise ValueError(f"The key {key!r} of the {said.format(_values.rows(rows))}.")
     number = np.bincount(at, minlength=len(known)).clip(max=most)
     of_person = given.frame[list(roles.conditions)].take(at).reset_index(drop=True)
-    linked = theirs.frame.reset_index(drop=True).join(of_person)
+    linked = theirs.frame.reset_index(drop=True).assign(**of_person)  # join would lose attrs
     return given.frame.assign(**{NUMBER: number}), linked
 
 
