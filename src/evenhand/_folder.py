@@ -258,6 +258,10 @@ def _read(file: Path, damaged: Damaged) -> bytes:
         raise damaged(f"{file} cannot be read: {error.strerror or error}.") from None
 
 
+class TypesNotTrusted(ValueError):
+    """A file holds objects of types that nobody said to trust; nothing of it was made."""
+
+
 @contextmanager
 def reading(path: Path, damaged: Damaged, *passing: type[Exception]) -> Iterator[None]:
     """Turn whatever a damaged or forged file makes readers raise into one clear error.

@@ -118,7 +118,7 @@ def _read(given: CardOptions) -> tuple[Any, Training | None]:
             f"{given.model} is a generator, which selects nobody: it has no impact ratios. Leave "
             f"--data out, or measure a model that learned from its records."
         )
-    return load_generator(given.model), None
+    return load_generator(given.model, trusted=given.trust or ()), None
 
 
 def impact_tables(model: Any, asked: Asked) -> tuple[ImpactTable, ...]:

@@ -286,7 +286,7 @@ class ReadsModel(ReadsTables):
         list[str] | None,
         typer.Option(
             metavar="TYPE",
-            help="Type that a student or notion of your own is made of, as the error names it; may "
+            help="Type of your own, of a student, notion or generator, as the error names it; may "
             "be repeated. Only for a folder whose maker you trust: reading it may then run code.",
             show_default="none",
             rich_help_panel=FILES,

@@ -1,5 +1,6 @@
 """The scikit-learn face: one module per method."""
 
+from evenhand._folder import TypesNotTrusted
 from evenhand.estimators.callers import EachFitIsARelease
 from evenhand.estimators.dpsgd import DPSGDClassifier
 from evenhand.estimators.fair_shares import FairSharesClassifier
@@ -11,7 +12,6 @@ from evenhand.estimators.saving.model_folder import ModelDamaged
 from evenhand.estimators.sf_pate.classifier import SFPATEClassifier
 from evenhand.estimators.shared_rows import PrivateRowsAsPublic, allow_shared_rows
 from evenhand.estimators.shared_teachers import fit_many
-from evenhand.learners.skops_files import TypesNotTrusted
 
 __all__ = [
     "DPSGDClassifier",

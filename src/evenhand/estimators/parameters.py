@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
+from evenhand._folder import TypesNotTrusted
 from evenhand._notions import SHIPPED
 from evenhand._stored import STORED, stored
 from evenhand.fairness.notions import notion_named
-from evenhand.learners.skops_files import TypesNotTrusted
 
 for _kind in (LogisticRegression, MLPClassifier):
     stored(_kind)

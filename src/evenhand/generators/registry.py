@@ -79,7 +79,16 @@ def register(kind: _Kind) -> _Kind:
     return kind
 
 
-def registered_at(home: str) -> str:
+def home_of(kind: type[Synthesizer]) -> str | None:
+    """Return MODULE:CLASS of a generator of the user's own; None of this package's, or a script's.
+
+    Nobody else can import what a script defines.
+    """
+    ours = kind.__module__ == "__main__" or kind.__module__.startswith("evenhand.")
+    return None if ours else f"{kind.__module__}:{kind.__qualname__}"
+
+
+def registered_at(home: str, named_by: str = "--method") -> str:
     """Register a generator that a user named as MODULE:CLASS, and return its method.
 
     Raises
@@ -87,11 +96,11 @@ def registered_at(home: str) -> str:
     ValueError
         If there is none; its module is imported, which runs its code.
     """
-    kind = class_at("--method", home)
+    kind = class_at(named_by, home)
     payload, named = getattr(kind, "payload", None), getattr(kind, "method", None)
     if not (isinstance(kind, type) and payload in PAYLOADS and isinstance(named, str)):
         raise ValueError(
-            f"--method names {home!r}, which is no generator. Derive it from TableSynthesizer or "
+            f"{named_by} names {home!r}, which is no generator. Derive it from TableSynthesizer or "
             f"ImageSynthesizer, with a name of its own as method."
         )
     register(kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._folder import (
     Folder,
+    TypesNotTrusted,
     read_folder,
     reading,
     require_replaceable,
@@ -24,7 +25,7 @@ from evenhand._folder import (
 from evenhand._signing import PrivateKey
 from evenhand.generators.budget_plan import SignalToNoise
 from evenhand.generators.payload import Progress
-from evenhand.generators.registry import GENERATORS
+from evenhand.generators.registry import GENERATORS, home_of, registered_at
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import SavedLedger, claim_record, read_claim
 
@@ -55,6 +56,7 @@ def save(
     head = {
         "payload": fitted.payload,
         "method": fitted.method,
+        "home": home_of(type(generator)),
         "settings": fitted.settings,
         "codec": fitted.codec.to_dict(),
         "counts": fitted.counts.tolist(),
@@ -122,13 +124,16 @@ def autosave(
     return told
 
 
-def load(path: str | Path) -> Synthesizer:
+def load(path: str | Path, *, trusted: Iterable[str] = ()) -> Synthesizer:
     """Read the folder of a generator that ``save`` wrote, without running any code in it.
 
     Parameters
     ----------
     path : path
         The folder.
+    trusted : iterable of str, optional
+        Generators of your own, ``"package.module:Class"``, whose modules are imported, which runs
+        their code. No module is imported because a folder names it.
 
     Returns
     -------
@@ -142,11 +147,15 @@ def load(path: str | Path) -> Synthesizer:
     GeneratorDamaged
         If a file is missing or is not, bit for bit, what was saved; or if an earlier version saved
         it in another format.
+    TypesNotTrusted
+        If a generator of somebody's own wrote it, whose module was not imported.
     """
     path = Path(path)
+    for home in trusted:
+        registered_at(home, "trusted")
     folder = read_folder(path, (KIND,), GeneratorDamaged)
     head = folder.json(MODEL)
-    with reading(path, GeneratorDamaged):
+    with reading(path, GeneratorDamaged, TypesNotTrusted):
         if "payload" not in head:
             raise GeneratorDamaged(
                 f"{path} was saved by an earlier version, in another format. Fit the generator "
@@ -154,12 +163,24 @@ def load(path: str | Path) -> Synthesizer:
             )
         kind = GENERATORS.get((str(head["payload"]), str(head["method"])))
         if kind is None:
-            raise GeneratorDamaged(
-                f"{path / MODEL} names the unknown method {head['method']!r} of "
-                f"{head['payload']!r}. A generator of your own must be registered first, with "
-                f"evenhand.generators.registry.register."
-            )
+            raise _unknown(path, head)
         return _restore(folder, head, kind)
+
+
+def _unknown(path: Path, head: Mapping[str, Any]) -> Exception:
+    """Return why a generator that nobody registered is not made, and the way out."""
+    said = f"{path / MODEL} names the unknown method {head['method']!r} of {head['payload']!r}"
+    home = head.get("home")
+    if not isinstance(home, str):
+        return GeneratorDamaged(
+            f"{said}. A generator of your own must be registered first, with "
+            f"evenhand.generators.registry.register."
+        )
+    return TypesNotTrusted(
+        f"{said}, a generator of {home}, which is none of this package's. Nothing was loaded. If "
+        f"you trust that module, import it first, or name it: load(path, trusted=[{home!r}]), or "
+        f"--trust {home}."
+    )
 
 
 def claim_of(folder: Folder) -> Guarantee:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from zipfile import ZIP_STORED, ZipFile
 
-from evenhand._folder import Folder
+from evenhand._folder import Folder, TypesNotTrusted
 from evenhand._stored import STORED
 from evenhand.learners.mixture import Mixture
 
@@ -24,10 +24,6 @@ CAREFUL: Final = (
 without a check, so that forged numbers read, or write, memory that is not theirs."""
 
 _SPARSE: Final = "SparseMatrixNode"  # whatever class it names, it makes a sparse matrix
-
-
-class TypesNotTrusted(ValueError):
-    """A file holds objects of types that nobody said to trust; nothing of it was made."""
 
 
 def dump_skops(value: Any, file: Path) -> None:

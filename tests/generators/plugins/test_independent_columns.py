@@ -9,12 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from evenhand.cli import app
+from evenhand.estimators import TypesNotTrusted
 from evenhand.generators import load
 from evenhand.generators.registry import REGISTERED, generators, names_of, register
 from evenhand.generators.synthesizer import arguments_of
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import SeededNoise
-from evenhand.testing.generators import SynthesizerContract, table
+from evenhand.privacy import Budget, SeededNoise
+from evenhand.testing.generators import ROLES, SynthesizerContract, table
 
 from .independent_columns import COUNTS, IndependentColumns
 
@@ -70,6 +71,30 @@ def test_the_command_line_takes_it_by_its_class(
     assert isinstance(load(tmp_path / "made"), IndependentColumns)
     claim = json.loads((tmp_path / "made.claim.json").read_text(encoding="utf-8"))
     assert COUNTS in json.dumps(claim)
+
+
+@pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
+def test_a_folder_names_its_class_and_only_the_user_has_it_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = IndependentColumns(noise=SeededNoise(0), random_state=0)
+    folder = made.fit(table(1500), **ROLES, budget=Budget(epsilon=8.0, delta=1e-6)).save(
+        tmp_path / "made"
+    )
+    monkeypatch.delitem(REGISTERED, KEY)
+    home = f"{IndependentColumns.__module__}:IndependentColumns"
+    with pytest.raises(TypesNotTrusted, match=f"If you trust .*trusted=.'{home}'.*--trust {home}"):
+        load(folder)
+    assert KEY not in REGISTERED
+    command = ["card", str(folder), "--format", "json"]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code == 2
+    assert f"--trust {home}" in refused.output
+    assert CliRunner().invoke(app, [*command, "--trust", home]).exit_code == 0
+    monkeypatch.delitem(REGISTERED, KEY)
+    assert isinstance(load(folder, trusted=[home]), IndependentColumns)
+    with pytest.raises(ValueError, match="trusted names 'json:dumps', which is no generator"):
+        load(folder, trusted=["json:dumps"])
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pandas as pd
 
 from evenhand._folder import (
     Folder,
+    TypesNotTrusted,
     read_folder,
     reading,
     seal,
@@ -31,7 +32,7 @@ from evenhand.estimators.saving.student_files import load_student, refuse_module
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notions import notion_named
 from evenhand.learners.nets.architectures import registered
-from evenhand.learners.skops_files import TypesNotTrusted, dump_skops, load_skops
+from evenhand.learners.skops_files import dump_skops, load_skops
 from evenhand.privacy import Guarantee
 from evenhand.privacy.saved_claim import SavedLedger, claim_record, read_claim
 from evenhand.typing import Array
