@@ -230,7 +230,7 @@ def test_settings_that_cannot_be_trained_are_counted_with_their_reason(spec: Pat
         (("", ""), ("--backend", "rai"), "--backend must be one of 'processes', 'ray', got 'rai'"),
         (("", ""), ("--backend", "ray"), "--backend ray needs --votes: a private folder that all"),
         (("", ""), ("--train", "0" * 32), "which no setting of the grid has"),
-        (('"loan"', '"lone"'), (), "private.csv has no column 'lone', which label= names"),
+        (('"loan"', '"lone"'), (), "private.csv: The table has no column 'lone'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

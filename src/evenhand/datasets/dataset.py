@@ -161,7 +161,7 @@ class Dataset:
     @classmethod
     def from_frame(
         cls,
-        frame: TypedTable | pd.DataFrame,
+        frame: pd.DataFrame,
         *,
         label: str,
         sensitive: str | Sequence[str],
@@ -176,8 +176,8 @@ class Dataset:
 
         Parameters
         ----------
-        frame : DataFrame or TypedTable
-            One row per record. Messages name a ``TypedTable`` as it says.
+        frame : DataFrame
+            One row per record.
         label : str
             Column of the classes.
         sensitive : str or sequence of str
