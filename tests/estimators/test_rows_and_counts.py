@@ -139,6 +139,7 @@ def test_with_a_share_and_a_weight_near_zero_it_is_the_model_of_the_answers_alon
         "budget": Budget(epsilon=1e9, delta=1e-5),
         "mechanism": mechanism,
         "n_teachers": 51,  # an odd number has no ties, which noise decides however small it is
+        "neighbors": "add or remove one",
     }
     both = fitted(PATEClassifier, public=SyntheticRows(share=1e-3, label_weight=1e-9), **settings)
     plain = fitted(PATEClassifier, public=None, **settings)
@@ -245,7 +246,9 @@ def test_numbers_are_cut_to_bins_by_the_public_rows_at_no_cost(
 
 
 def test_what_makes_no_sense_together_is_refused_at_once_and_spends_nothing() -> None:
-    account = Ledger(Budget(epsilon=9.0, delta=1e-5), noise=SeededNoise(0))
+    account = Ledger(
+        Budget(epsilon=9.0, delta=1e-5), noise=SeededNoise(0), neighbors="add or remove one"
+    )
     wrong = SyntheticRows(n_rows=500, balance="group", label_weight=0.0)
     with pytest.raises(ValueError, match="n_rows=500 is about rows to ask about") as refused:
         fitted(public=wrong, public_fraction=0.2, noise=None, ledger=account)

@@ -20,6 +20,7 @@ SETTINGS = {
     "margin": 0.1,
     "fairness": "demographic-parity",
     "n_teachers": 20,
+    "neighbors": "add or remove one",
     "sigma": 4.0,
     "at": "T_in",
     "hidden": (3,),

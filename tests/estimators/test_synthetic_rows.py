@@ -229,7 +229,9 @@ def test_a_margin_is_read_on_rows_as_they_are_whatever_is_balanced(balance: str)
 
 def test_a_refused_fit_spends_nothing() -> None:
     X, y, sex = people()
-    account = Ledger(Budget(epsilon=10.0, delta=1e-5), noise=SeededNoise(0))
+    account = Ledger(
+        Budget(epsilon=10.0, delta=1e-5), noise=SeededNoise(0), neighbors="add or remove one"
+    )
 
     def fit(X: Any = X, y: Any = y, **changes: Any) -> Any:
         more = {"sensitive_features": changes.pop("sensitive_features", sex)}
@@ -298,7 +300,9 @@ def test_counts_are_as_loud_as_was_said_beforehand_or_louder(
 
 def test_an_account_with_little_room_pays_for_counts_and_answers_in_proportion() -> None:
     X, y, sex = people(1500)
-    account = Ledger(Budget(epsilon=9.0, delta=1e-5), noise=SeededNoise(0))
+    account = Ledger(
+        Budget(epsilon=9.0, delta=1e-5), noise=SeededNoise(0), neighbors="add or remove one"
+    )
     given = {"schema": SCHEMA, "n_teachers": 60, "random_state": 0}
     drawn = SyntheticRows(n_rows=300, share=0.2)
     for room in (BUDGET.mu_squared, account.budget.mu_squared - BUDGET.mu_squared):

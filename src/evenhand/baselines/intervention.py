@@ -85,7 +85,7 @@ class InterventionClassifier(PATEClassifier):
         Default: logistic regression; at ``"S_in"`` one under the margin on the public rows.
         ``ReductionStudent()`` is fairlearn's, as in the paper. One that knows of no margin is
         refused there.
-    schema, classes, public, public_fraction, check_drift, unit, noise, random_state
+    schema, classes, public, public_fraction, check_drift, unit, neighbors, noise, random_state
         As for ``PATEClassifier``.
 
     Attributes

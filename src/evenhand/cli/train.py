@@ -78,7 +78,7 @@ def train(given: TrainOptions) -> None:
             tables, labelled, trial = pictures.with_rows(reading, tables, labelled, trial, bars)
         network = pictures.network_of_user(reading)
         model = estimator_of(given, tables)
-        ledger = _open_account(given, tables)
+        ledger = _open_account(given, tables, model)
         left = None if ledger is None else accounts.epsilon_left(ledger)
         with sharing(given.allow_shared_rows), options.workers(given.backend):
             _fit(model, given, tables, labelled, ledger, bars)
@@ -379,7 +379,7 @@ def _check_account(given: TrainOptions) -> None:
         )
 
 
-def _relation(given: TrainOptions) -> tuple[str, str]:
+def _relation(given: TrainOptions, model: Any) -> tuple[str, str]:
     """Return whose what an account of these runs guards, and against which change."""
     from evenhand.privacy import attribute_of
     from evenhand.privacy.relation import GROUP_AND_CLASS_LABEL, GROUP_LABEL
@@ -388,11 +388,11 @@ def _relation(given: TrainOptions) -> tuple[str, str]:
         both = given.spec.fixed.get("variant") == "teachers" and given.pull == 0
         unit = attribute_of(given.unit_name, and_class_label=both)
         return unit, GROUP_AND_CLASS_LABEL if both else GROUP_LABEL
-    by_unit = given.unit is not None
-    return (given.unit_name, "add or remove one") if by_unit else ("record", "replace one")
+    units = given.unit is not None
+    return given.unit_name if units else "record", model.neighbors_for(units=units)
 
 
-def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
+def _open_account(given: TrainOptions, tables: TrainingTables, model: Any) -> Ledger | None:
     """Open the account, or check that the one on record guards the same data set."""
     if given.ledger is None:
         return None
@@ -403,7 +403,7 @@ def _open_account(given: TrainOptions, tables: TrainingTables) -> Ledger | None:
         "unit column": given.unit or "",
         "public rows": _where_rows_are_from(given),
     }
-    unit, neighbors = _relation(given)
+    unit, neighbors = _relation(given, model)
     if neighbors != "add or remove one":  # else the number of records is private
         facts["records"] = len(tables.X)
     if "://" not in given.ledger and not Path(given.ledger).absolute().parent.is_dir():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand._checks import non_negative, open_unit
+from evenhand import _words
+from evenhand._checks import non_negative, one_of, open_unit
 from evenhand._notions import OF_DECISIONS
 from evenhand.cli import options, pictures
 from evenhand.cli.train_estimator import fairness_of
@@ -24,6 +25,8 @@ def check(given: TrainOptions) -> None:
     non_negative("--fairness-weight", given.fairness_weight)
     if not (given.keeps_margin_after and known.margin != "needed"):  # what comes after keeps any
         refuse_notion(known, held, given.fairness)
+    if given.neighbors is not None:
+        one_of("--neighbors", given.neighbors, _words.NEIGHBORS)
     if known.private:
         if given.epsilon is None:
             raise ValueError(

@@ -25,6 +25,7 @@ NOT_ALWAYS_READ: Final = {
         ),
         "asks no teachers and keeps no account",
     ),
+    "neighbors": "makes a claim about one change of the data alone",
     **dict.fromkeys(("epsilon", "delta", "noise"), "promises no privacy"),
     **dict.fromkeys(("sigma", "threshold", "sigma_check"), "asks for no noisy labels"),
     "answers": "gates labels, releases shares alone, or asks no teachers",

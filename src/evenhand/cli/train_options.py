@@ -172,6 +172,17 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             rich_help_panel=PRIVACY,
         ),
     ] = False
+    neighbors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHANGE",
+            help=f"The change of the private data that the claim is about: "
+            f"{' or '.join(map(repr, _words.NEIGHBORS))}.",
+            show_default="add or remove one with --unit and where noisy counts pay for drawn rows, "
+            "else replace one",
+            rich_help_panel=PRIVACY,
+        ),
+    ] = None
     calibration: Annotated[
         Path | None,
         typer.Option(

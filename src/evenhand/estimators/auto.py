@@ -67,6 +67,8 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         nor their groups, where a margin is kept on them.
     unit : str
         What a ``unit_ids`` entry stands for.
+    neighbors : {"replace one", "add or remove one"}, optional
+        As for ``PATEClassifier``: teachers are then taken. Default: as the method has it.
     noise : Noise, optional
         Default: that of the method.
     score_counts : bool, optional
@@ -112,6 +114,7 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
     teachers: Any = None
     public_fraction: float | None = None
     unit: str = "person"
+    neighbors: str | None = None
     noise: Noise | None = None
     score_counts: bool | None = None
 
@@ -188,6 +191,11 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             require_notion(fairness, WAY_OUT)
         _checks.flag("group_at_prediction", self.group_at_prediction)
         _checks.flag("gradients", self.gradients)
+        if self.neighbors is not None and self.protect == "attribute":
+            raise ValueError(
+                f"neighbors={self.neighbors!r} is about whole records, and protect='attribute' "
+                f"about a change of one group label alone. Leave one of them out."
+            )
         if self.score_counts is not None:
             _checks.flag("score_counts", self.score_counts)
 
@@ -224,6 +232,7 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             units=given["unit_ids"] is not None,
             account=given["ledger"] is not None,
             streams=isinstance(X, ParquetRows),
+            for_teachers=self.neighbors is not None,
             margin=fairness is not None,
             of_decisions_alone=fairness is None or fairness.name == DemographicParity.name,
             of_true_classes=getattr(fairness, "needs_labels", False),

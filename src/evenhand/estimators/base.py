@@ -19,10 +19,11 @@ that settings share once (``shared_teachers``).
 from __future__ import annotations
 
 import copy
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -43,7 +44,7 @@ from evenhand.estimators.drift import ColumnDrift, DriftCheck, as_drift_check, s
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.given_rows import encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, stage
-from evenhand.estimators.ledgers import answers_budget, open_run, parted
+from evenhand.estimators.ledgers import answers_budget, open_run, own_noise, parted
 from evenhand.estimators.plan import (
     DEGREE,
     choose_mechanism,
@@ -65,6 +66,8 @@ from evenhand.owners.collection import OwnerVotes
 from evenhand.owners.noisy_sums import NoisySums
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
+from evenhand.privacy.noise import WORD, Noise
+from evenhand.privacy.subsampled import record_keys
 from evenhand.students.learned_features import as_network
 from evenhand.students.student import (
     LabelsBeside,
@@ -75,11 +78,21 @@ from evenhand.students.student import (
 from evenhand.students.within import Within
 from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
-from evenhand.teachers.partition import Partition, in_stream
+from evenhand.teachers.partition import NEIGHBORS, Neighbors, Partition, by_coin, in_stream
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import Answers, Shares, Votes, aggregate
 from evenhand.voting.blocks import Mechanism
 from evenhand.voting.shares import Rounds, release_shares
+
+FOR_PRIVATE_ROWS: Final = (
+    "n_teachers",
+    "teachers",
+    "public",
+    "public_fraction",
+    "check_drift",
+    "neighbors",
+)
+"""Arguments that say nothing where owners hold the private rows."""
 
 _DRAWN = 2
 """Which child of the fit's seed draws rows beside public ones: 0 and 1 have other tasks."""
@@ -96,6 +109,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
     check_drift: DriftCheck | bool = False
     mechanism: Mechanism | NoisyHistogram | Rounds | None = None
     unit: str = "person"
+    neighbors: str | None = None
 
     n_teachers_: int = field(init=False)
     answers_: Answers | Shares = field(init=False)
@@ -172,7 +186,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         'owner'
         """
         model = cls(**settings)
-        for name in ("n_teachers", "teachers", "public", "public_fraction", "check_drift"):
+        for name in FOR_PRIVATE_ROWS:
             if name in settings:
                 raise TypeError(
                     f"from_votes does not take {name}=: it is about private rows, and these stay "
@@ -215,6 +229,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         if self.n_teachers is not None:
             _checks.at_least("n_teachers", self.n_teachers, 1)
         rng = as_generator(self.random_state)
+        neighbors = self.neighbors_for(units=given.unit_ids is not None)
+        noise = own_noise(self.noise) if given.ledger is None else given.ledger.noise
         if given.votes is not None:
             data = read_vote_inputs(
                 self,
@@ -238,12 +254,18 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 public_fraction=self.public_fraction,
                 synthetic=self._synthetic(given.X_public is not None),
                 needs_groups=self._needs_groups,
+                n_is_public=neighbors == "replace one",
+                coins=noise,
             )
+        if data.set_aside and given.ledger is not None:
+            self._refuse_other_rows_aside(data, neighbors)
+        adds = neighbors == "add or remove one"  # then n is a setting, where it sets another one
+        data = replace(data, hides_n=adds and self._named_teachers is not None)
         if given.X_public is not None:
             refuse_shared(data, data.X_public)
         return Given(
             data=data,
-            partition=self._deal(data, rng.spawn(1)[0]),
+            partition=self._deal(data, rng.spawn(1)[0], neighbors, noise),
             rng=rng,
             n_columns=int(self.n_features_in_),
             columns=self.feature_names_in_ if hasattr(self, "feature_names_in_") else None,
@@ -277,7 +299,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             unit=partition.unit,
             neighbors=partition.neighbors,
             way_out="Pass unit_ids= for an account of units, leave it out for an account of "
-            "records, or open another account.",
+            "records; name the change that it counts, as in neighbors='replace one'; or open "
+            "another account.",
             purpose=type(self).__name__,
             moves=moves,
         )
@@ -551,15 +574,60 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 f"{cast.moved} of their votes."
             )
         return choose_n_teachers(
-            # Teachers that were trained elsewhere are as many as they are.
-            getattr(self.teachers, "n_teachers", None)
-            if self.n_teachers is None
-            else self.n_teachers,
-            n_private=None if data.by_unit else data.n_private,
+            self._named_teachers,
+            n_private=data.n_private if data.n_is_public else None,
             mu=answers_budget(self._checked_budget(), self._share_of_counts(data)).mu,
         )
 
-    def _deal(self, data: FitInputs, seed: np.random.Generator) -> Partition:
+    @property
+    def _named_teachers(self) -> int | None:
+        """The number of teachers, where it was asked for; of those trained elsewhere, theirs."""
+        if self.n_teachers is not None:
+            return self.n_teachers
+        found: int | None = getattr(self.teachers, "n_teachers", None)
+        return found
+
+    def neighbors_for(self, *, units: bool) -> Neighbors:
+        """Return the change of the private data that the claim of a fit is about.
+
+        Parameters
+        ----------
+        units : bool
+            Whether ``unit_ids`` say whose the records are.
+
+        Raises
+        ------
+        ValueError
+            For a change that such a fit makes no claim about.
+        """
+        replaces, adds = NEIGHBORS
+        if self.neighbors is not None:
+            _checks.one_of("neighbors", self.neighbors, NEIGHBORS)
+        if units and self.neighbors == replaces:
+            raise ValueError(
+                f"neighbors={replaces!r} and unit_ids= were both given: all records of one "
+                f"{self.unit} go to one teacher, so that one {self.unit} in the place of another "
+                f"changes two teachers, which is two steps of {adds!r}. Leave neighbors= out for "
+                f"a claim about adding or removing one {self.unit}, or unit_ids= for one about "
+                f"records."
+            )
+        # Who deals records elsewhere vouches for it, and not for a number that may change.
+        counted = self.public is not None and not getattr(self.teachers, "vouched_for", "")
+        asked = self.neighbors or (adds if units or counted else replaces)
+        return "replace one" if asked == replaces else "add or remove one"
+
+    def _refuse_other_rows_aside(self, data: FitInputs, neighbors: Neighbors) -> None:
+        """Refuse runs on one account that would each give other rows away."""
+        if neighbors == "add or remove one" and not data.by_unit:
+            raise ValueError(
+                f"With neighbors={neighbors!r} coins that nobody can repeat set rows aside, and "
+                f"each fit on the account of ledger= would give other rows away by "
+                f"public_fraction=. Pass X_public=, or leave neighbors= or ledger= out."
+            )
+
+    def _deal(
+        self, data: FitInputs, seed: np.random.Generator, neighbors: Neighbors, noise: Noise
+    ) -> Partition:
         """Assign records to teachers without looking at any other record."""
         if (cast := data.cast) is not None:
             return Partition(
@@ -569,13 +637,24 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 neighbors=cast.neighbors,
             )
         n_teachers, _ = self._chosen_teachers(data)
+        by_coin_of_each = neighbors == "add or remove one" and not data.by_unit
         if data.stream is not None:
+            secret = by_coin_of_each and noise.protects
             return in_stream(
-                data.n_private, n_teachers, seed.bytes(32), unit=self.unit if data.by_unit else None
+                data.n_private,
+                n_teachers,
+                secrets.token_bytes(32) if secret else seed.bytes(32),
+                unit=self.unit if data.by_unit else "record",
+                neighbors=neighbors,
             )
-        if data.units is None:
+        if data.units is not None:
+            return by_unit(data.units, n_teachers, seed.bytes(32), unit=self.unit)
+        if not by_coin_of_each:
             return by_position(data.n_private, n_teachers, seed)
-        return by_unit(data.units, n_teachers, seed.bytes(32), unit=self.unit)
+        # Coins of a seed belong to positions: they are for tests, whose noise can be repeated too.
+        n = data.n_private
+        coins = record_keys(noise, n) if noise.protects else seed.integers(WORD, size=n)
+        return by_coin(coins, n_teachers)
 
     def _teachers(self, n_features: Any, n_classes: int, rng: np.random.Generator) -> Teachers:
         """Return how teachers are trained."""

@@ -173,7 +173,7 @@ class RowsToCompare:
                 for column, part in zip(codes, parts, strict=True)
             ),
             private=private,
-            n_private=None if data.by_unit else data.n_private,
+            n_private=data.n_private if data.n_is_public else None,
         )
 
     def release(self, ledger: Ledger, rng: np.random.Generator) -> tuple[ColumnDrift, ...]:

@@ -107,8 +107,10 @@ def claim_of(
             ),
             warnings=data.cast.vouched_for,
         )
-    if partition.neighbors == "replace one":
-        public.append(f"the number of private records ({data.n_private})")
+    if data.n_is_public:
+        size = f"the number of private records ({data.n_private})"
+        sets = ", which sets the number of teachers"
+        public.append(size if partition.neighbors == "replace one" else size + sets)
     not_covered = [
         "a choice of settings or of a model made by looking at private data",
         "measurements on private or test rows",
@@ -116,10 +118,10 @@ def claim_of(
     if data.set_aside:
         aside = f"{data.set_aside} rows of the table, set aside as public"
         not_covered.insert(0, f"the features and groups of {aside}")
-    if partition.neighbors == "replace one":
+    if data.n_is_public:
         warning = delta_warning(budget.delta, data.n_private)
     else:
-        # The number of units is private here: it may warn the curator, not enter the claim.
+        # How many there are is private here: it may warn the curator, not enter the claim.
         warning = ""
         to_curator = delta_warning(budget.delta, data.n_units, n_is_private=True)
         if to_curator:

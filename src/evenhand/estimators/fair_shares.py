@@ -7,7 +7,7 @@ from typing import Any
 
 from evenhand._notions import OF_DECISIONS
 from evenhand.estimators.plan import refuse_mechanism
-from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, MethodSpec, registered
+from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, TEACHERS, MethodSpec, registered
 from evenhand.estimators.within_margin import MarginClassifier
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import NoisyHistogram
@@ -20,9 +20,7 @@ from evenhand.voting.shares import Rounds
         words="Teachers vote on public rows; a student learns noisy shares within the margin.",
         reads=(
             *BUDGET,
-            "noise",
-            "n_teachers",
-            "teacher",
+            *TEACHERS,
             *ACCOUNT,
             *PUBLIC_ROWS,
             "calibration",
@@ -61,7 +59,7 @@ class FairSharesClassifier(MarginClassifier):
         ``(n_features, n_classes)``. Default ``LogisticTeachers()``.
     mechanism : NoisyHistogram or Rounds, optional
         How shares are drawn. Default: chosen from public numbers; ``choices_`` says how.
-    schema, classes, public, public_fraction, check_drift, unit, noise, random_state
+    schema, classes, public, public_fraction, check_drift, unit, neighbors, noise, random_state
         As for ``PATEClassifier``.
     student : ModuleStudent, architecture or torch.nn.Module, optional
         A network that learns features from the shares and ends with the student described above,
@@ -82,7 +80,7 @@ class FairSharesClassifier(MarginClassifier):
 
     Privacy
     -------
-    Neighbors : replace one record, or add or remove one unit, as for ``PATEClassifier``.
+    Neighbors : replace one record, or add or remove one record or unit, as for ``PATEClassifier``.
     Cost : the budget, charged before the first noise is drawn. What a noisy winner costs covers the
         whole histogram.
 

@@ -98,7 +98,7 @@ class FairPATEClassifier(MarginClassifier):
     keep_order : bool, default False
         Ask the public rows strictly in the given order. By default those come first for which
         every class is admissible; the order is public, so this is free.
-    schema, classes, public, public_fraction, check_drift, unit, noise, random_state
+    schema, classes, public, public_fraction, check_drift, unit, neighbors, noise, random_state
         As for ``PATEClassifier``.
     small_groups : {"interval", "margin"}, default "interval"
         What a group is held to that has so few public rows that the 95 % interval of its rate is
@@ -136,7 +136,7 @@ class FairPATEClassifier(MarginClassifier):
 
     Privacy
     -------
-    Neighbors : replace one record, or add or remove one unit, as for ``PATEClassifier``.
+    Neighbors : replace one record, or add or remove one record or unit, as for ``PATEClassifier``.
     Cost : at most the budget. A refusal that depends on a noisy winner is charged in full: with two
         classes it publishes the label. A query that could not be answered is never asked. Answers
         to calibration rows are charged as any others, before the queries: to as many rows as half

@@ -130,6 +130,8 @@ class FitInputs:
         Those rows, once they are made.
     stream : Stream or None
         Private rows that are read in batches; none is held here then.
+    hides_n : bool
+        Whether the number of private rows is private although each is a unit of its own.
     """
 
     X_private: Any
@@ -146,6 +148,7 @@ class FitInputs:
     to_draw: RowsToDraw | None = None
     drawn: DrawnRows | None = None
     stream: Stream | None = None
+    hides_n: bool = False
 
     def with_rows(self, drawn: DrawnRows) -> FitInputs:
         """Return the same with drawn rows, which are asked about where none are public."""
@@ -203,8 +206,13 @@ class FitInputs:
 
     @property
     def by_unit(self) -> bool:
-        """Whether rows name the unit whose they are: how many there are is private then."""
+        """Whether rows name the unit whose they are."""
         return self.units is not None or (self.stream is not None and self.stream.unit is not None)
+
+    @property
+    def n_is_public(self) -> bool:
+        """Whether the claim takes the number of private rows as known."""
+        return not (self.by_unit or self.hides_n)
 
     @property
     def n_units(self) -> int:

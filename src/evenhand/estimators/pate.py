@@ -58,10 +58,15 @@ class PATEClassifier(TeacherEnsembleClassifier):
         the public rows are compared with them; ``drift_`` says how far apart they are.
     unit : str, default "person"
         What a ``unit_ids`` entry stands for, in the words of the guarantee.
+    neighbors : {"replace one", "add or remove one"}, optional
+        The change of the private data that the claim is about. Default: add or remove one where
+        ``unit_ids`` are given, or ``public=`` pays for noisy counts, which have less noise so;
+        else replace one. Replacing a record is two steps of the former.
     noise : Noise, optional
         ``DiscreteNoise()`` (default, exact), ``FloatNoise()`` or, for tests, ``SeededNoise(seed)``.
     random_state : int, Generator or None
-        Seeds the partition and the models. It never seeds the privacy noise.
+        Seeds models, and the partition where it is by position or unit. It never seeds the privacy
+        noise.
 
     Attributes
     ----------
@@ -75,8 +80,9 @@ class PATEClassifier(TeacherEnsembleClassifier):
 
     Privacy
     -------
-    Neighbors : replace one record (assignment by position), or add or remove one unit with all its
-        records (``unit_ids`` given: assignment by a keyed hash).
+    Neighbors : replace one record (assignment by position); add or remove one record (by a coin of
+        its own, which nobody can repeat); or add or remove one unit with all its records
+        (``unit_ids`` given: by a keyed hash).
     Cost : at most the budget, whatever the data: each draw is charged before it is made.
 
     References

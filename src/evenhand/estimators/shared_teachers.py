@@ -12,6 +12,7 @@ import numpy as np
 from evenhand.estimators.base import TeacherEnsembleClassifier
 from evenhand.estimators.calibration import read_calibration
 from evenhand.estimators.inputs import FitArguments, Progress
+from evenhand.estimators.ledgers import own_noise
 from evenhand.estimators.spec import REGISTERED
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.estimators.within_margin import MarginClassifier
@@ -29,6 +30,7 @@ SHARED: Final = (
     "public_fraction",
     "check_drift",
     "unit",
+    "neighbors",
 )
 """Arguments that decide the teachers, and so must be those of every model."""
 
@@ -243,4 +245,8 @@ def _require_one_training(models: Sequence[TeacherEnsembleClassifier], X_public:
             f"random_state must be a whole number, got {first.random_state!r}: the models share "
             f"one deal of the records, and each could make it again by itself."
         )
-    return copy.copy(first)
+    first = copy.copy(first)
+    # Coins that deal the records protect all of the models, or are repeated for none.
+    protecting = (model.noise for model in models if own_noise(model.noise).protects)
+    first.noise = next(protecting, first.noise)
+    return first

@@ -16,7 +16,8 @@ Settings = Mapping[str, Any]
 """What a user chose, by the names of a grid's arguments."""
 
 BUDGET: Final = ("epsilon", "delta")
-VOTES: Final = ("noise", "n_teachers", "teacher", "sigma", "threshold", "sigma_check")
+TEACHERS: Final = ("noise", "n_teachers", "teacher", "neighbors")
+VOTES: Final = (*TEACHERS, "sigma", "threshold", "sigma_check")
 ACCOUNT: Final = ("unit", "unit_name", "ledger", "account", "account_epsilon")
 PUBLIC_ROWS: Final = ("public", "public_fraction")
 CALIBRATION: Final = ("X_calibration", "y_calibration", "sensitive_features_calibration")
@@ -24,6 +25,7 @@ CALIBRATION: Final = ("X_calibration", "y_calibration", "sensitive_features_cali
 
 BY_NAME: Final = (
     "n_teachers",
+    "neighbors",
     "answers",
     "at",
     "hidden",

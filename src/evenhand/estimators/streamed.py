@@ -199,13 +199,13 @@ class Lesson:
     def parts(self, n_rows: int) -> BoundedParts:
         """Return empty parts of the teachers, for so many rows at the most."""
         n_teachers, most = self.partition.n_teachers, self.stream.rows.rows_per_teacher
-        by_unit = self.stream.unit is not None  # how many rows there are is private then
+        open_number = self.partition.neighbors == "replace one"  # else that of rows is private
         return BoundedParts(
             n_teachers,
             most,
             n_features=self.asked.shape[1],
             n_rows=n_rows,
-            below=1.0 if by_unit else enough(len(self.stream.rows), n_teachers, most),
+            below=enough(len(self.stream.rows), n_teachers, most) if open_number else 1.0,
         )
 
     def _add(self, parts: BoundedParts, start: int, batch: pa.Table) -> None:

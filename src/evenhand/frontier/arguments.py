@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from evenhand import _checks
-from evenhand._words import ADMIT_BY, ANSWERS, AUTO, POINTS, REFERENCES
+from evenhand._words import ADMIT_BY, ANSWERS, AUTO, NEIGHBORS, POINTS, REFERENCES
 from evenhand.estimators.choosing import Case, choose
 from evenhand.estimators.spec import MethodSpec
 from evenhand.estimators.synthetic_rows import SyntheticRows
@@ -28,7 +28,7 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "noise": ("exact", "float"),
     "at": POINTS,
     "admit_by": ADMIT_BY,
-    "neighbors": ("add or remove one", "replace one"),
+    "neighbors": NEIGHBORS,
     "balance": tuple(BALANCES),
     "judge": tuple(MODELS),
 }
@@ -92,6 +92,13 @@ DEFAULTS: Final[Mapping[str, Plain]] = {
     HIDDEN: NO_LAYER,
     **OF_ROWS,
 }
+
+
+def defaults_of(method: str) -> Mapping[str, Plain]:
+    """Return the values that stand for what a setting of a method leaves out."""
+    if draws_rows(method):
+        return DEFAULTS
+    return {name: value for name, value in DEFAULTS.items() if name not in OF_ROWS}
 
 
 def check_value(name: str, value: Plain | Sequence[int]) -> Plain:
@@ -213,7 +220,7 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     kept = {
         name: value
         for name, value in values.items()
-        if value != DEFAULTS.get(name)
+        if value != defaults_of(method).get(name)
         and (name in OF_ANY or _varies(known, name) or _of_a_rule(name, values))
     }
     for name in known.needs:
@@ -287,7 +294,7 @@ def estimator_of(setting: Setting, *, unit: str | None = None, **values: Any) ->
     further arguments of the estimators that have them.
     """
     known = SUBJECTS[setting.method]
-    given: dict[str, Any] = {**DEFAULTS, **setting.arguments}
+    given: dict[str, Any] = {**defaults_of(setting.method), **setting.arguments}
     if unit:
         values["unit"] = unit
     if "noise" in known.reads:

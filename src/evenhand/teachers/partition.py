@@ -11,22 +11,22 @@ from typing import Final, Literal
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks
+from evenhand import _checks, _words
 from evenhand._random import as_generator
 from evenhand._units import Digests, check_key, digest, ids_of
 from evenhand.typing import ArrayLike, BoolArray, IntArray, RandomState
 
 Neighbors = Literal["replace one", "add or remove one"]
 
-NEIGHBORS: Final[tuple[str, ...]] = ("replace one", "add or remove one")
+NEIGHBORS: Final[tuple[str, ...]] = _words.NEIGHBORS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Partition:
     """The teacher of every private record, and the neighbors for which it is safe.
 
-    Make one with :func:`by_position` or :func:`by_unit`. An assignment of your own is safe only
-    if the teacher of a record depends on nothing but that record's own position or unit.
+    Make one with :func:`by_position`, :func:`by_unit` or :func:`by_coin`. An assignment of your own
+    is safe only if the teacher of a record depends on nothing but its own position, unit or coin.
 
     Parameters
     ----------
@@ -68,6 +68,11 @@ class Partition:
     def n_records(self) -> int:
         """Number of private records."""
         return len(self.teacher)
+
+    @property
+    def dealt_by_coin(self) -> bool:
+        """Whether coins decided, which nobody can toss again: a second deal is another one."""
+        return self.neighbors == "add or remove one" and self.key is None
 
     @property
     def statement(self) -> str:
@@ -186,35 +191,79 @@ def by_unit(
     )
 
 
-def in_stream(n_records: int, n_teachers: int, key: bytes, *, unit: str | None = None) -> Partition:
+def by_coin(coins: IntArray, n_teachers: int) -> Partition:
+    """Send every record to the teacher that a coin of its own names.
+
+    Parameters
+    ----------
+    coins : array of int, shape (n_records,)
+        Independent and uniform on [0, 2**63), as ``privacy.subsampled.record_keys`` tosses them.
+    n_teachers : int
+        At least 1 and at most the number of records. Sizes vary, and a teacher may be empty.
+
+    Privacy
+    -------
+    Neighbors : add or remove one record. Coins are alike and independent of each other and of all
+        else, so those of the records that two neighbors share have one joint distribution in both,
+        whatever their positions: give each record the same coin in both, and one teacher's records
+        differ, by one. This holds for coins that nobody knows. Coins from a public seed belong to
+        positions, and without the first record all others get another one.
+
+    Examples
+    --------
+    >>> from evenhand.privacy import DiscreteNoise
+    >>> from evenhand.privacy.subsampled import record_keys
+    >>> by_coin(record_keys(DiscreteNoise(), 1000), 10)
+    Partition(n_teachers=10, unit='record', neighbors='add or remove one')
+    """
+    _enough("records", len(coins), n_teachers, public=False)
+    return Partition(
+        teacher=np.asarray(coins) % n_teachers,
+        n_teachers=n_teachers,
+        unit="record",
+        neighbors="add or remove one",
+    )
+
+
+def in_stream(
+    n_records: int,
+    n_teachers: int,
+    key: bytes,
+    *,
+    unit: str = "record",
+    neighbors: Neighbors = "replace one",
+) -> Partition:
     """Return the assignment of records that nobody holds: it lists none, and its key deals them.
 
-    With ``unit`` the teacher of a record is that of its unit's id, as in :func:`by_unit`; without,
-    that of its number in the stream, in the same way.
+    The teacher of a record is that of its unit's id, as in :func:`by_unit`, or, where each record
+    is a unit of its own, that of its number in the stream, in the same way.
 
     Parameters
     ----------
     n_records : int
-        Without ``unit`` it is public.
+        It is public where neighbors replace one.
     n_teachers : int
         At least 1 and at most ``n_records``.
     key : bytes
         As for ``by_unit``.
-    unit : str, optional
+    unit : str
         What an id stands for.
+    neighbors : str
 
     Privacy
     -------
-    Neighbors : with ``unit``, add or remove one unit; without, replace one record, as the numbers
-        of all records behind one that is taken away are others.
+    Neighbors : by the id of a unit, add or remove one unit. By the number of a record, replace one
+        record, as the numbers of all records behind one that is taken away are others; under a key
+        that nobody knows a number is a coin, and neighbors may add or remove one, as in
+        :func:`by_coin`.
     """
     check_key(key)
-    _enough("records", n_records, n_teachers, public=unit is None)
+    _enough("records", n_records, n_teachers, public=neighbors == "replace one")
     return Partition(
         teacher=np.zeros(0, dtype=np.int64),
         n_teachers=n_teachers,
-        unit=unit or "record",
-        neighbors="add or remove one" if unit else "replace one",
+        unit=unit,
+        neighbors=neighbors,
         key=key,
     )
 

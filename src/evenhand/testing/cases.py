@@ -209,19 +209,29 @@ def _drawn_rows() -> Iterator[Case]:
             f"{name}, drawn rows",
             public=SyntheticRows(n_rows=_N_PUBLIC, share=0.5),
             schema=Schema.declared(_DECLARED),
+            relation="add or remove one",
         )
+    yield _classifier(
+        METHODS["fair-shares"],
+        "fair-shares, drawn rows, replace one",
+        public=SyntheticRows(n_rows=_N_PUBLIC, share=0.5),
+        schema=Schema.declared(_DECLARED),
+        neighbors="replace one",
+    )
     for name in ("pate", "fairpate", "fair-shares"):
         yield _classifier(
             METHODS[name],
             f"{name}, public rows and counts",
             public=SyntheticRows(share=0.5),
             public_rows=True,
+            relation="add or remove one",
         )
     case = _classifier(
         METHODS["fair-shares"],
         "fair-shares, drawn rows, noisy schema",
         public=SyntheticRows(n_rows=_N_PUBLIC, share=0.5),
         n_teachers=N,
+        relation="add or remove one",
     )
     yield replace(case, rows=table(20 * N), uncovered=_NAMED)
 
