@@ -277,6 +277,20 @@ def test_an_account_adds_up_over_runs(town: Path, train: Run) -> None:
     assert second["epsilon"] == 8.0
 
 
+def test_an_account_and_its_runs_are_about_the_same_change(town: Path, train: Run) -> None:
+    share = {"--ledger": "ledger.db", "--account-epsilon": "9"}
+    for i, (change, more) in enumerate(
+        [
+            ("add or remove one", {"--synthetic-share": "0.5"}),
+            ("replace one", {"--synthetic-share": "0.5", "--neighbors": "replace one"}),
+            ("add or remove one", {"--neighbors": "add or remove one"}),
+            ("replace one", {}),
+        ]
+    ):
+        said = train({**share, **more, "--account": f"a{i}", "--out": f"m{i}"})
+        assert f"(neighbors: {change} record)" in said["guarantee"]
+
+
 def test_an_account_that_is_nearly_spent_stops_the_asking(
     town: Path, run: Run, asked: Run, train: Run
 ) -> None:

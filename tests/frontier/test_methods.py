@@ -362,6 +362,15 @@ def test_a_share_for_counts_beside_the_public_rows_is_an_argument(files: Path) -
     }
 
 
+def test_the_change_that_a_claim_is_about_is_an_argument(files: Path) -> None:
+    both = 'neighbors = ["replace one", "add or remove one"]\n'
+    found = swept(files, "", f'method = ["pate"]\n{both}')
+    found += swept(files, "", f'method = ["pate"]\nsynthetic_share = 0.5\n{both}')
+    for run in found:
+        assert run.guarantee["neighbors"] == run.setting.arguments["neighbors"]
+    assert len({run.key for run in found}) == 4
+
+
 def test_hidden_layers_are_an_argument(files: Path) -> None:
     found = swept(files, "", 'method = ["dpsgd", "pate"]\nhidden = [[], 8, [6, 4]]\n')
     data = Grid.from_toml(files / "grid.toml").data
