@@ -199,7 +199,7 @@ class MethodSpec:
             made["mechanism"] = mechanism_of(settings)
         if "fairness" in takes and fairness is not None:
             made["fairness"] = fairness
-        return self.estimator(**made, **self.more(settings, any_public))
+        return self.estimator(**{**made, **self.more(settings, any_public)})
 
 
 def _asks(asks: bool | Callable[[Settings], bool], settings: Settings) -> bool:
