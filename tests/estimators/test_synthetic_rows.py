@@ -274,7 +274,7 @@ def test_records_that_the_noise_will_hide_are_refused_before_anything_is_charged
 ) -> None:
     X, _, _ = people(n)
     y, sex = np.arange(n) < n_rich, np.where(np.arange(n) < n_men, "M", "F")
-    account = Ledger(BUDGET, noise=SeededNoise(0))
+    account = Ledger(BUDGET, noise=SeededNoise(0), neighbors="add or remove one")
     given = {"public": "synthetic", "schema": SCHEMA, "n_teachers": min(n, 30)}
     if n == 3 and method is FairPATEClassifier:
         given["mechanism"] = GNMax(sigma=10.0)
