@@ -19,7 +19,6 @@ that settings share once (``shared_teachers``).
 from __future__ import annotations
 
 import copy
-import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,6 +39,7 @@ from evenhand.estimators.conclusion import (
     public_yardstick,
     student_margin,
 )
+from evenhand.estimators.dealing import change_claimed, deal, refuse_other_rows_aside
 from evenhand.estimators.drift import ColumnDrift, DriftCheck, as_drift_check, sentences
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.given_rows import encoded
@@ -66,8 +66,6 @@ from evenhand.owners.collection import OwnerVotes
 from evenhand.owners.noisy_sums import NoisySums
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
-from evenhand.privacy.noise import WORD, Noise
-from evenhand.privacy.subsampled import record_keys
 from evenhand.students.learned_features import as_network
 from evenhand.students.student import (
     LabelsBeside,
@@ -76,9 +74,8 @@ from evenhand.students.student import (
     uncertainty,
 )
 from evenhand.students.within import Within
-from evenhand.teachers import by_position, by_unit
 from evenhand.teachers.ensemble import Ensemble, Teachers
-from evenhand.teachers.partition import NEIGHBORS, Neighbors, Partition, by_coin, in_stream
+from evenhand.teachers.partition import Neighbors, Partition
 from evenhand.typing import ArrayLike, FloatArray, IntArray
 from evenhand.voting import Answers, Shares, Votes, aggregate
 from evenhand.voting.blocks import Mechanism
@@ -258,14 +255,21 @@ class TeacherEnsembleClassifier(PrivateClassifier):
                 coins=noise,
             )
         if data.set_aside and given.ledger is not None:
-            self._refuse_other_rows_aside(data, neighbors)
+            refuse_other_rows_aside(data, neighbors)
         adds = neighbors == "add or remove one"  # then n is a setting, where it sets another one
         data = replace(data, hides_n=adds and self._named_teachers is not None)
         if given.X_public is not None:
             refuse_shared(data, data.X_public)
         return Given(
             data=data,
-            partition=self._deal(data, rng.spawn(1)[0], neighbors, noise),
+            partition=deal(
+                data,
+                self._chosen_teachers(data)[0],
+                neighbors=neighbors,
+                unit=self.unit,
+                noise=noise,
+                seed=rng.spawn(1)[0],
+            ),
             rng=rng,
             n_columns=int(self.n_features_in_),
             columns=self.feature_names_in_ if hasattr(self, "feature_names_in_") else None,
@@ -600,61 +604,11 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         ValueError
             For a change that such a fit makes no claim about.
         """
-        replaces, adds = NEIGHBORS
-        if self.neighbors is not None:
-            _checks.one_of("neighbors", self.neighbors, NEIGHBORS)
-        if units and self.neighbors == replaces:
-            raise ValueError(
-                f"neighbors={replaces!r} and unit_ids= were both given: all records of one "
-                f"{self.unit} go to one teacher, so that one {self.unit} in the place of another "
-                f"changes two teachers, which is two steps of {adds!r}. Leave neighbors= out for "
-                f"a claim about adding or removing one {self.unit}, or unit_ids= for one about "
-                f"records."
-            )
         # Who deals records elsewhere vouches for it, and not for a number that may change.
         counted = self.public is not None and not getattr(self.teachers, "vouched_for", "")
-        asked = self.neighbors or (adds if units or counted else replaces)
-        return "replace one" if asked == replaces else "add or remove one"
-
-    def _refuse_other_rows_aside(self, data: FitInputs, neighbors: Neighbors) -> None:
-        """Refuse runs on one account that would each give other rows away."""
-        if neighbors == "add or remove one" and not data.by_unit:
-            raise ValueError(
-                f"With neighbors={neighbors!r} coins that nobody can repeat set rows aside, and "
-                f"each fit on the account of ledger= would give other rows away by "
-                f"public_fraction=. Pass X_public=, or leave neighbors= or ledger= out."
-            )
-
-    def _deal(
-        self, data: FitInputs, seed: np.random.Generator, neighbors: Neighbors, noise: Noise
-    ) -> Partition:
-        """Assign records to teachers without looking at any other record."""
-        if (cast := data.cast) is not None:
-            return Partition(
-                teacher=data.private_rows,
-                n_teachers=cast.n_teachers,
-                unit=cast.unit,
-                neighbors=cast.neighbors,
-            )
-        n_teachers, _ = self._chosen_teachers(data)
-        by_coin_of_each = neighbors == "add or remove one" and not data.by_unit
-        if data.stream is not None:
-            secret = by_coin_of_each and noise.protects
-            return in_stream(
-                data.n_private,
-                n_teachers,
-                secrets.token_bytes(32) if secret else seed.bytes(32),
-                unit=self.unit if data.by_unit else "record",
-                neighbors=neighbors,
-            )
-        if data.units is not None:
-            return by_unit(data.units, n_teachers, seed.bytes(32), unit=self.unit)
-        if not by_coin_of_each:
-            return by_position(data.n_private, n_teachers, seed)
-        # Coins of a seed belong to positions: they are for tests, whose noise can be repeated too.
-        n = data.n_private
-        coins = record_keys(noise, n) if noise.protects else seed.integers(WORD, size=n)
-        return by_coin(coins, n_teachers)
+        return change_claimed(
+            self.neighbors, counted=counted, units_named=self.unit if units else ""
+        )
 
     def _teachers(self, n_features: Any, n_classes: int, rng: np.random.Generator) -> Teachers:
         """Return how teachers are trained."""

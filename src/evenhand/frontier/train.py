@@ -135,8 +135,7 @@ def teach(task: Task) -> None:
     first = task.settings[0]
     material = task.source.load(first.seed)
     model = _model(first, task, material)
-    units = material.units is not None
-    if not units and model.neighbors_for(units=units) == "add or remove one":
+    if material.units is None and model.neighbors_for(units=False) == "add or remove one":
         return  # coins deal the records, in each task others
     train_teachers(
         model,
