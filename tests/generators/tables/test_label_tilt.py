@@ -19,7 +19,7 @@ from evenhand.generators.aggregators import ProductSums
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables import label_tilt, marginal
 from evenhand.generators.tables.encoded import EncodedTable
-from evenhand.generators.tables.label_tilt import STEPS, TILT, LabelTilt, Readings
+from evenhand.generators.tables.label_tilt import STEPS, TILT, LabelTilt, Readings, label_odds
 from evenhand.generators.tables.tree_distribution import JunctionTree, Table, TreeDistribution
 from evenhand.generators.tables.two_tables import TwoTableSynthesizer
 from evenhand.privacy import Budget, Ledger, SeededNoise
@@ -119,6 +119,19 @@ def test_weights_are_odds_over_those_of_the_tree(most: float) -> None:
     expected = weights_by_hand(tilt, tree)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert (found.max() == pytest.approx(most)) == (most < 2)
+
+
+def test_tilted_odds_are_those_of_the_tree_times_the_weights() -> None:
+    tree, tilt = some_tree(), some_tilt()
+    odds = np.zeros((N_GROUPS * len(STATES), N_LABELS))
+    for y in range(N_LABELS):
+        states, c = rows_of(y * N_GROUPS + np.arange(N_GROUPS))
+        odds[:, y] = np.log(tilt.shares[y, c % N_GROUPS]) + tree.log_density(states, c)
+    odds -= logsumexp(odds, axis=1, keepdims=True)
+    np.testing.assert_allclose(label_odds(tree, tilt.shares, states, c % N_GROUPS), odds)
+    weights = weights_by_hand(tilt, tree).reshape(N_LABELS, -1).T
+    found = tilt.tilted(odds, states, c % N_GROUPS)
+    np.testing.assert_allclose(np.exp(found), np.exp(odds) * weights, rtol=1e-9)
 
 
 def differ(drawn: np.ndarray, c: np.ndarray, expected: np.ndarray) -> float:
@@ -230,6 +243,14 @@ def test_models_of_drawn_rows_learn_what_a_tree_cannot_hold() -> None:
     loss["plain"] = cross_entropy(truth, scores_of(plain, test))
     assert loss["tilted"] < loss["best"] + 0.03
     assert loss["plain"] > loss["best"] + 0.1
+
+
+@pytest.mark.parametrize("tilt", [True, False])
+def test_the_chances_of_labels_are_those_by_tree_and_tilt(tilt: bool) -> None:
+    made, rows = fit(copies(6000), tilt=tilt), copies(500, 1)
+    found = made.label_chances(rows.drop(columns="y").sample(frac=1.0, random_state=0))
+    expected = scores_of(made, rows.sample(frac=1.0, random_state=0))
+    np.testing.assert_allclose(found, np.column_stack([1.0 - expected, expected]), atol=1e-9)
 
 
 def cross_entropy(truth: np.ndarray, p: np.ndarray) -> float:

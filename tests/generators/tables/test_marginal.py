@@ -249,3 +249,37 @@ def test_a_short_and_wide_table_keeps_states_and_spends_again_on_what_tells_the_
     rows = made.sample(8000, balance=(), random_state=0)
     means = rows.groupby("y", observed=True)[[f"x{i}" for i in range(5)]].mean()
     assert (means.loc["yes"] - means.loc["no"]).mean() > 0.2  # .71 and .29 in truth
+
+
+def test_drawn_rows_have_their_labels_as_often_as_their_chances_say() -> None:
+    # Of a column in ranges, two sensitive ones and no tilt: within each cell a label is a coin with
+    # its chance. Over all cells the squares of what is apart have the law of chi-squared.
+    rng = np.random.default_rng(0)
+    many, one = rng.integers(80, size=N), binary(rng)
+    y = np.where(rng.random(N) < np.where((many > 40) == (one == "b"), 0.7, 0.3), "yes", "no")
+    frame = pd.DataFrame({"many": many.astype(str).astype(object), "one": one, "y": y})
+    frame = frame.assign(g=binary(rng), h=binary(rng))
+    schema = Schema.declared({name: sorted(set(frame[name])) for name in frame})
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0, tilt=False)
+    made.fit(frame, label="y", sensitive=["g", "h"], budget=BUDGET, schema=schema)
+    assert made.merged_.ranges
+    rows = made.sample(60_000, balance=(), random_state=1)
+    rows["chance"] = made.label_chances(rows)[:, 1]
+    cells = rows.assign(yes=rows["y"] == "yes").groupby(["one", "g", "h", "chance"])["yes"]
+    found, n = cells.sum(), cells.size()
+    p = found.index.get_level_values("chance").to_numpy()
+    assert p.max() > 0.6 > 0.4 > p.min()
+    apart = ((found - n * p) ** 2 / (n * p * (1.0 - p)))[(n * p > 5) & (n * (1.0 - p) > 5)]
+    assert len(apart) > 10
+    assert stats.chi2.sf(apart.sum(), len(apart)) > 1e-6
+
+
+def test_chances_of_labels_need_every_column_and_known_values() -> None:
+    frame = three_at_odds(2000)
+    made = fit(frame)
+    found = made.label_chances(frame.drop(columns="y"))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    with pytest.raises(ValueError, match=r"no column 'g', 'two'|no column 'two', 'g'"):
+        made.label_chances(frame[["one", "three", "y"]])
+    with pytest.raises(ValueError, match=r"'one' of the table of rows .*'a', 'b'"):
+        made.label_chances(frame.assign(one="c"))

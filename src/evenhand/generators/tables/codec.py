@@ -287,10 +287,13 @@ class TableCodec:
             {c.name: Bins.single(c.bins.cells) for c in self.columns if c.bins is not None}
         )
 
-    def encode(self, frame: TypedTable | pd.DataFrame) -> IntArray:
-        """Return the states, shape (n_rows, n_columns)."""
+    def encode(
+        self, frame: TypedTable | pd.DataFrame, names: Sequence[str] | None = None
+    ) -> IntArray:
+        """Return the states, shape (n_rows, n_columns), of all columns or of those of ``names``."""
         table = TypedTable.of(frame, "private table")
-        return np.stack([c.states(c.cells(table[c.name])) for c in self.columns], axis=1)
+        columns = [self[name] for name in (self.names if names is None else names)]
+        return np.stack([c.states(c.cells(table[c.name])) for c in columns], axis=1)
 
     def decode(
         self, made: IntArray, conditions: IntArray, rng: np.random.Generator, index: Any = None

@@ -210,22 +210,14 @@ class LabelTilt:
         """
         shape = (readings.n_labels, readings.n_groups)
         shares = weights.reshape(shape) / weights.sum()
-        nothing = cls(
-            shares=shares,
-            groups=np.zeros(shape[::-1]),
-            odds=np.zeros((shape[0], shape[0])),
-            columns=tuple(np.zeros((len(one), shape[0])) for one in readings.columns),
-            most=np.ones(len(weights)),
-            mean=np.ones(len(weights)),
-        )
         drawn = rng.choice(len(weights), BLOCK, p=shares.reshape(-1))
         states = tree.sample(drawn, rng)
-        odds = nothing._odds(tree, states, drawn % shape[1])
+        odds = label_odds(tree, shares, states, drawn % shape[1])
         scale = _Scale.of(
             readings.read(odds, states, drawn % shape[1]), np.exp(odds), drawn // shape[1]
         )
         y, z = records.condition // shape[1], records.condition % shape[1]
-        odds = nothing._odds(tree, records.codes, z)
+        odds = label_odds(tree, shares, records.codes, z)
         read = scale.scaled(readings.read(odds, records.codes, z))
         turn, clip = readings.contrasts, scale.clip
         aggregator = ProductSums(n_left=len(turn), n_right=read.shape[1], per_unit=records.per_unit)
@@ -302,13 +294,22 @@ class LabelTilt:
     def weights(self, tree: TreeDistribution, codes: IntArray, conditions: IntArray) -> FloatArray:
         """Return how often rows come for once that they come in the tree, shape (n,), cut."""
         label, group = conditions // self.shares.shape[1], conditions % self.shares.shape[1]
-        odds = self._odds(tree, codes, group)
-        scores = self.groups[group] + _centred(odds) @ self.odds
-        for i, column in enumerate(self.columns):
-            scores += column[codes[:, i]]
+        odds = label_odds(tree, self.shares, codes, group)
+        scores = self._scores(odds, codes, group)
         own = scores[np.arange(len(label)), label] - np.logaddexp.reduce(odds + scores, axis=1)
         weights: FloatArray = np.exp(np.minimum(own, np.log(self.most[conditions])))
         return weights
+
+    def tilted(self, odds: FloatArray, codes: IntArray, groups: IntArray) -> FloatArray:
+        """Return the logarithms of q(y | x, z) from those of p, shapes (n, n_labels)."""
+        return _normed(odds + self._scores(odds, codes, groups))
+
+    def _scores(self, odds: FloatArray, codes: IntArray, groups: IntArray) -> FloatArray:
+        """Return what is added to the log-odds of each label, shape (n, n_labels)."""
+        scores: FloatArray = self.groups[groups] + _centred(odds) @ self.odds
+        for i, column in enumerate(self.columns):
+            scores += column[codes[:, i]]
+        return scores
 
     def given(
         self, tree: TreeDistribution, held: TreeDistribution, chances: FloatArray
@@ -344,16 +345,6 @@ class LabelTilt:
         own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
         return cls(columns=tuple(columns[str(i)] for i in range(len(columns))), **own)
 
-    def _odds(self, tree: TreeDistribution, codes: IntArray, groups: IntArray) -> FloatArray:
-        """Return the logarithms of p(y | x, z) in the tree, shape (n, n_labels)."""
-        n_labels, n_groups = self.shares.shape
-        joint = np.stack(
-            [tree.log_density(codes, y * n_groups + groups) for y in range(n_labels)], axis=1
-        )
-        joint += np.log(self.shares.T)[groups]
-        odds: FloatArray = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
-        return odds
-
     def _measured(self, tree: TreeDistribution, rng: np.random.Generator) -> Self:
         """Return it with the largest and the mean weight of rows of the tree."""
         n = len(self.most)
@@ -365,6 +356,33 @@ class LabelTilt:
 
 
 _ARRAYS: Final = ("shares", "groups", "odds", "most", "mean")
+
+
+def label_odds(
+    tree: TreeDistribution, shares: FloatArray, codes: IntArray, groups: IntArray
+) -> FloatArray:
+    """Return the logarithms of p(y | x, z) in the tree, shape (n, n_labels).
+
+    Parameters
+    ----------
+    tree : TreeDistribution
+    shares : ndarray, shape (n_labels, n_groups)
+        Of the records.
+    codes : ndarray of int64, shape (n, n_columns)
+        States x of rows.
+    groups : ndarray of int64, shape (n,)
+        Their groups z.
+    """
+    n_labels, n_groups = shares.shape
+    joint = np.stack(
+        [tree.log_density(codes, y * n_groups + groups) for y in range(n_labels)], axis=1
+    )
+    return _normed(joint + np.log(shares.T)[groups])
+
+
+def _normed(logs: FloatArray) -> FloatArray:
+    normed: FloatArray = logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
+    return normed
 
 
 def _rows_of_each(n_conditions: int) -> int:

@@ -10,8 +10,10 @@ from itertools import combinations
 from typing import Any, ClassVar, Final
 
 import numpy as np
+import pandas as pd
 
 from evenhand import _checks
+from evenhand.datasets.columns import TypedTable, some
 from evenhand.generators.aggregators import ProductSums, TableCounts, TableDistances
 from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts, under
 from evenhand.generators.payload import Progress
@@ -24,6 +26,7 @@ from evenhand.generators.tables.label_tilt import (
     TILT,
     LabelTilt,
     Readings,
+    label_odds,
 )
 from evenhand.generators.tables.merged_states import LEAST_RANGES, MOST_STATES, MergedStates
 from evenhand.generators.tables.private_table import PrivateTable
@@ -423,6 +426,44 @@ class MarginalSynthesizer(TableSynthesizer):
 
         return draw, chances
 
+    def label_chances(self, rows: pd.DataFrame) -> FloatArray:
+        """Return the chance of each label of rows, given all else of them, by what was released.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            With the features and the sensitive columns; of anybody, for nothing of them is kept.
+
+        Returns
+        -------
+        ndarray, shape (n, n_labels)
+            Each row sums to 1. Labels are in the order of ``conditions_.categories[0]``.
+
+        Raises
+        ------
+        ValueError
+            For a column that is missing, and a value that the schema does not allow.
+
+        Privacy
+        -------
+        Cost : none; post-processing of what was released.
+        """
+        self._require_fitted()
+        codec, (n_labels, *_) = self.codec_, self.conditions_.sizes
+        given = (*codec.features, *codec.given[1:])
+        table = TypedTable.of(rows, "table of rows")
+        if absent := [name for name in given if name not in table]:
+            raise ValueError(
+                f"The chances of labels are those given all features and groups, and the rows have "
+                f"no column {some(absent)}. They need {some(given, 30)}."
+            )
+        codes = self.merged_.merged(codec.encode(table, codec.features))
+        states = codec.encode(table, codec.given[1:]).T
+        groups = self.conditions_.code([np.zeros_like(states[0]), *states])
+        shares = (self._known_counts() / self._known_counts().sum()).reshape(n_labels, -1)
+        odds = label_odds(self.distribution_, shares, codes, groups)
+        return np.exp(odds if self.tilt_ is None else self.tilt_.tilted(odds, codes, groups))
+
     def chances(self) -> list[FloatArray]:
         """Return the chance of each state of each feature, shapes (n_conditions, states)."""
         every = self.distribution_.expected(np.ones(self.conditions_.n))
@@ -468,10 +509,10 @@ class MarginalSynthesizer(TableSynthesizer):
 
     def _arrays(self) -> dict[str, Array]:
         tree, tables = self.distribution_.tree, self.distribution_.tables
-        widest = max((len(some) for some in tree.parents), default=1)
+        widest = max((len(above) for above in tree.parents), default=1)
         parents = np.full((len(tree.order), widest), -1, dtype=np.int64)
-        for i, some in enumerate(tree.parents):
-            parents[i, : len(some)] = some
+        for i, above in enumerate(tree.parents):
+            parents[i, : len(above)] = above
         out: dict[str, Array] = {"parents": parents, "order": np.array(tree.order, dtype=np.int64)}
         for at, table in enumerate(tables):
             out[f"columns_{at}"] = np.array(table.columns, dtype=np.int64)

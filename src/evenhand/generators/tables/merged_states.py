@@ -63,6 +63,13 @@ class MergedStates:
             within[i] = np.where(total > 0, table / np.where(total > 0, total, 1.0), even)
         return cls(ranges=ranges, within=within)
 
+    def merged(self, codes: IntArray) -> IntArray:
+        """Return rows of states, shape (n, n_columns), by ranges where merged."""
+        out = codes.copy()
+        for i, ranges in self.ranges.items():
+            out[:, i] = ranges[codes[:, i]]
+        return out
+
     def tables(self, tables: Sequence[_Numbers]) -> list[_Numbers]:
         """Return the tables of all columns, (n_conditions, states), by ranges where merged."""
         return [
