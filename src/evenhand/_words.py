@@ -20,7 +20,7 @@ POINTS: Final = ("T_pre", "T_in", "T_post", "aggregator", "S_pre", "S_in", "S_po
 NEIGHBORS: Final = ("replace one", "add or remove one")
 """Changes of the private data that a claim about whole records, or units, can be about."""
 
-SYNTHETIC_SHARE: Final = 0.8
+SYNTHETIC_SHARE: Final = 0.9
 """Share of the budget for the noisy counts from which rows are drawn, where none are public, and
 whose labels the student learns (``reproductions/rows_and_counts.py``)."""
 

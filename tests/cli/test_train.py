@@ -92,7 +92,7 @@ def test_a_share_of_the_table_can_be_public_and_the_claim_says_so(town: Path, tr
 
 
 @pytest.mark.parametrize(
-    ("method", "share"), [("fair-shares", "80%"), ("fairpate", "20%"), ("pate", "80%")]
+    ("method", "share"), [("fair-shares", "90%"), ("fairpate", "20%"), ("pate", "90%")]
 )
 def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
     town: Path, train: Run, method: str, share: str

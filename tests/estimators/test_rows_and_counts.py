@@ -23,7 +23,7 @@ from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.schema import Schema
 from evenhand.estimators import base, fit_many
-from evenhand.estimators.drawn_rows import ANSWERS, COUNTS, _by_public_rows
+from evenhand.estimators.drawn_rows import ANSWERS, COUNTS, RowsToDraw, _by_public_rows
 from evenhand.estimators.drift import PURPOSE as DRIFT
 from evenhand.estimators.drift import DriftWarning
 from evenhand.estimators.synthetic_rows import SyntheticRows, SyntheticRowsWarning
@@ -102,7 +102,7 @@ def test_counts_and_answers_stay_within_one_budget_and_the_claim_lists_both(
     claim = model.guarantee_
     assert (claim.epsilon, claim.delta) == (4.0, 1e-5)
     assert claim.mu_squared == pytest.approx(BUDGET.mu_squared)
-    assert f"two releases: {COUNTS} (80% of the budget), and {ANSWERS}" in claim.accounting
+    assert f"two releases: {COUNTS} (90% of the budget), and {ANSWERS}" in claim.accounting
     assert "the features of the 400 public rows" in claim.public[0]
     assert any("which are those of the public rows" in words for words in claim.public)
     assert not any("no row" in words for words in claim.public)
@@ -110,10 +110,10 @@ def test_counts_and_answers_stay_within_one_budget_and_the_claim_lists_both(
     assert (loaded.guarantee_, loaded.choices_) == (claim, model.choices_)
     assert loaded.public == model.public
     assert (loaded.predict(NEW[0]) == model.predict(NEW[0])).all()
-    assert loaded.fitted_.of_drawn_rows[0].startswith("Beside the public rows: 80% of the budget")
+    assert loaded.fitted_.of_drawn_rows[0].startswith("Beside the public rows: 90% of the budget")
     assert loaded.fitted_.asked_about == "public rows"
     write_report(loaded, tmp_path / "report.html")
-    assert "labels of rows drawn from the counts" in (tmp_path / "report.html").read_text()
+    assert "what the counts say of the labels" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize("method", [FairSharesClassifier, FairPATEClassifier])
@@ -181,9 +181,10 @@ def test_counts_know_of_private_rows_what_the_encoder_knows() -> None:
         note=np.array(["other", "rare", None])[np.arange(2000) % 3],
         age=PRIVATE[0]["age"] + 200 * (np.arange(2000) % 11 == 0),
     )
-    schema, rows = _by_public_rows(private, TypedTable.of(public), None)
+    schema, rows, known = _by_public_rows(private, TypedTable.of(public), None)
     encoder = PublicEncoder().fit(public)
     assert (encoder.transform(rows) == encoder.transform(private)).all()
+    assert (encoder.transform(known) == encoder.transform(public)).all()
     bounds = {c.name: c.bounds for c in schema.columns if c.kind == "numeric"}
     assert bounds["age"] == (public["age"].min(), public["age"].max())
     # What the public rows do not show is one more category, which no encoder knows.
@@ -191,6 +192,35 @@ def test_counts_know_of_private_rows_what_the_encoder_knows() -> None:
     assert named == {"job": ("chef", "clerk", "smith", "other"), "note": ("other", "other_")}
     model = fitted(X=private, X_public=public)
     assert model.guarantee_.delta == 1e-5
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_public_rows_have_the_chances_of_their_labels_by_the_counts(declared: bool) -> None:
+    # Some values are missing, as they may be.
+    X, y, _ = PRIVATE
+    X = X.assign(job=X["job"].where(np.arange(2000) % 7 > 0))
+    known = PUBLIC[0].assign(
+        job=PUBLIC[0]["job"].where(np.arange(400) % 5 > 0), age=PUBLIC[0]["age"].astype(float)
+    )
+    known.loc[::9, "age"] = np.nan
+    columns = {
+        "age": {"bounds": (0, 90), "missing": True},
+        "hours": {"bounds": (0, 90)},
+        "job": {"categories": ["chef", "clerk", "smith", "pilot"], "missing": True},
+    }
+    schema = Schema.declared(columns) if declared else None
+    classes, codes = np.unique(y, return_inverse=True)
+    settings = SyntheticRows().decided("shares", beside=True)
+    rows = RowsToDraw.of(settings, X, codes, classes, None, None, schema, known)
+    ledger = Ledger(Budget(epsilon=8.0, delta=1e-5), noise=SeededNoise(0))
+    found = rows.draw(ledger, 1e-5, np.random.default_rng(0)).chances_public
+    assert found is not None
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert found.shape == (400, 2)
+    # Of clear cases nearly all are on their side; the noise of a cell is a few of 2,000 records.
+    truth = PUBLIC[1] == classes[1]
+    clear = np.abs(PUBLIC[0]["hours"] + (PUBLIC[0]["age"] - 45) / 4 - 40) > 8
+    assert ((found[:, 1] > 0.5) == truth)[clear].mean() > 0.85
 
 
 def test_declared_columns_units_arrays_and_an_account_are_taken() -> None:

@@ -110,7 +110,7 @@ def test_of_counts_whose_labels_are_learnt_half_goes_to_the_odds_of_these(
     assert odds.mu_squared == pytest.approx(share * sum(e.mu_squared for e in counts), rel=1e-6)
 
 
-def test_labels_by_the_counts_have_the_codes_of_the_classes() -> None:
+def test_chances_by_the_counts_have_the_codes_of_the_classes() -> None:
     # As text 10 comes before 9, as a class after it; the counts of a large budget know both.
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"kind": rng.choice(["a", "b", "c"], 5000, p=[0.5, 0.3, 0.2])})
@@ -122,10 +122,10 @@ def test_labels_by_the_counts_have_the_codes_of_the_classes() -> None:
     rows = RowsToDraw.of(settings, X, codes, classes, None, None, schema)
     ledger = Ledger(Budget(epsilon=20.0, delta=1e-5), noise=SeededNoise(0))
     drawn = rows.draw(ledger, 1e-5, np.random.default_rng(1))
-    of_kind = pd.Series(drawn.labels_natural).groupby(np.asarray(drawn.natural["kind"]))
-    assert of_kind.agg(lambda own: own.mode()[0]).to_dict() == {"a": 1, "b": 0, "c": 2}
-    shares = np.bincount(drawn.labels_natural, minlength=3) / len(drawn.labels_natural)
-    assert np.abs(shares - np.bincount(codes) / len(codes)).max() < 0.05
+    assert drawn.chances is not None
+    of_kind = pd.DataFrame(drawn.chances).groupby(np.asarray(drawn.natural["kind"])).mean()
+    assert of_kind.idxmax(axis=1).to_dict() == {"a": 1, "b": 0, "c": 2}
+    assert np.abs(drawn.chances.mean(axis=0) - np.bincount(codes) / len(codes)).max() < 0.05
 
 
 def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
@@ -140,7 +140,7 @@ def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
                 warnings.simplefilter("ignore")
                 model = fitted(public=settings, schema=SCHEMA, noise=SeededNoise(seed))
                 found.append(float((model.without_margin().predict(X) == y).mean()))
-            assert ("learns labels" in model.choices_[0]) == (weight > 0)
+            assert ("counts say of labels" in model.choices_[0]) == (weight > 0)
     assert min(right[16.0]) > 0.85
     assert np.mean(right[16.0]) > np.mean(right[0.0]) + 0.05
 

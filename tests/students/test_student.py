@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -9,7 +11,13 @@ from evenhand.fairness import DemographicParity
 from evenhand.students import ConstantStudentWarning, FewAnswersWarning
 from evenhand.students.constrained import fit_linear
 from evenhand.students.objective import ShareLoss
-from evenhand.students.student import SMOOTHED_VARIANCE, LabelsBeside, fit_student, uncertainty
+from evenhand.students.student import (
+    DRAWN_AS,
+    SMOOTHED_VARIANCE,
+    LabelsBeside,
+    fit_student,
+    uncertainty,
+)
 from evenhand.students.within import Within
 from evenhand.typing import FloatArray, IntArray
 from evenhand.voting import Answers, Reason, Shares
@@ -154,16 +162,35 @@ def test_labels_beside_shares_weigh_what_is_said(n_classes: int) -> None:
     given = Shares(
         shares=shares, variance=rng.uniform(0.01, 0.2, 80), n_asked=80, groups=np.zeros(80, int)
     )
-    labels, weight = rng.integers(n_classes, size=50), 2.5
-    _, loss = LabelsBeside(X=own, labels=labels, weight=weight).joined(X, given)
-    # From the definition: each mean squared distance by itself, the labels weighed 2.5 to 1.
+    chances, weight = rng.dirichlet(np.ones(n_classes), 50), 2.5
+    _, loss = LabelsBeside.of(own, chances, weight).joined(X, given)
+    # From the definition: each mean squared distance by itself, the chances weighed 2.5 to 1.
     scores = rng.normal(size=(130, loss.n_columns))
     p = softmax(np.c_[np.zeros(130), scores] if n_classes == 2 else scores, axis=1)
     columns = slice(1, 2) if n_classes == 2 else slice(None)
     far = ((p[:80] - shares)[:, columns] ** 2).sum(axis=1)
-    wrong = ((p[80:] - np.eye(n_classes)[labels])[:, columns] ** 2).sum(axis=1)
+    wrong = ((p[80:] - chances)[:, columns] ** 2).sum(axis=1)
     answered = np.average(far, weights=1 / given.variance)
     expected = (answered + weight * wrong.mean()) / (1 + weight)
+    assert loss.loss(scores)[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_chances_beside_released_labels_are_labels_of_each_class(n_classes: int) -> None:
+    rng = np.random.default_rng(n_classes)
+    X, own, real = (rng.normal(size=(n, 2)) for n in (30, 50, 20))
+    labels = np.where(rng.random(30) < 0.5, rng.integers(n_classes, size=30), -1)
+    given = replace(answers(labels.tolist()), n_classes=n_classes)
+    drawn, seen = (rng.dirichlet(np.ones(n_classes), n) for n in (50, 20))
+    beside = LabelsBeside.of(own, drawn, 2.5).with_rows(real, seen)
+    rows, loss = beside.joined(X, given)
+    # From the definition: cross-entropies; of all chances real rows have 20 parts, drawn ones 1000.
+    scores = (rows @ rng.normal(size=(2, loss.n_columns))).reshape(len(rows), -1)
+    logs = log_softmax(np.c_[np.zeros(len(rows)), scores] if n_classes == 2 else scores, axis=1)
+    answered = -logs[:30][labels >= 0][np.arange((labels >= 0).sum()), labels[labels >= 0]].mean()
+    of_real = -(seen * logs[30:50]).sum(axis=1).sum()
+    of_drawn = -(drawn * logs[50:100]).sum(axis=1).mean() * DRAWN_AS
+    expected = (answered + 2.5 * (of_real + of_drawn) / (20 + DRAWN_AS)) / 3.5
     assert loss.loss(scores)[0] == pytest.approx(expected)
 
 
@@ -180,10 +207,10 @@ def test_a_student_between_shares_and_labels_goes_from_one_to_the_other() -> Non
     labels = (X[:, 1] > 0).astype(np.int64)
     right = []
     for weight in (1e-6, 0.3, 3.0, 1e6):
-        beside = LabelsBeside(X=X, labels=labels, weight=weight)
+        beside = LabelsBeside.of(X, np.eye(2)[labels], weight)
         told = fit_student(None, X, shares, beside=beside).model.predict(X)
         right.append((told == votes).mean() - (told == labels).mean())
     assert np.all(np.diff(right) < 0)
     alone = fit_student(None, X, shares).model.predict(X)
-    nearly = LabelsBeside(X=X, labels=labels, weight=1e-6)
+    nearly = LabelsBeside.of(X, np.eye(2)[labels], 1e-6)
     assert (fit_student(None, X, shares, beside=nearly).model.predict(X) == alone).mean() > 0.99

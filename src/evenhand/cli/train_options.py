@@ -157,7 +157,7 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             metavar="SHARE",
             help="Share of the budget, in (0, 1), that pays for the noisy counts from which rows "
             "are drawn. With --public the teachers are asked about its rows, and the student "
-            "learns labels by the counts beside the answers.",
+            "learns what the counts say of labels beside the answers.",
             show_default=f"without public rows {_words.SYNTHETIC_SHARE:g} where shares are "
             f"released, else {_words.SHARE_FOR_ROWS:g}; with them no counts",
             rich_help_panel=PRIVACY,

@@ -631,17 +631,17 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         return None
 
     def _beside(self, taught: Taught) -> LabelsBeside | None:
-        """Return labelled rows that were drawn from the noisy counts, where there are any."""
+        """Return rows with the chances of their classes by the noisy counts, if there are any."""
         data = taught.given.data
         if not (weight := _labels_beside(data)):
             return None
-        assert data.drawn is not None
-        assert data.drawn.labels_natural is not None
-        return LabelsBeside(
-            X=taught.encoder.transform(data.drawn.natural),
-            labels=data.drawn.labels_natural,
-            weight=weight,
-        )
+        drawn = data.drawn
+        assert drawn is not None
+        assert drawn.chances is not None
+        beside = LabelsBeside.of(taught.encoder.transform(drawn.natural), drawn.chances, weight)
+        if drawn.chances_public is None:
+            return beside
+        return beside.with_rows(taught.X_public, drawn.chances_public)
 
     def _describe(self) -> FittedModel:
         return replace(
@@ -679,8 +679,8 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
 
 def _labels_beside(data: FitInputs) -> float:
-    """Return what labels of drawn rows by the counts weigh in the student's loss; 0 for none."""
-    if data.drawn is None or data.drawn.labels_natural is None:
+    """Return what chances of labels by the counts weigh in the student's loss; 0 for none."""
+    if data.drawn is None or data.drawn.chances is None:
         return 0.0
     assert data.to_draw is not None
     return data.to_draw.settings.label_weight

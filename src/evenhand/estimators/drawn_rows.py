@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from evenhand import _checks, _values
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import TypedTable, text_of
+from evenhand.datasets.columns import Column, TypedTable, text_of
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.synthetic_rows import (
@@ -65,8 +65,10 @@ class DrawnRows:
     natural, groups_natural : as X and groups
         To read a margin on, and for the student: others, drawn as they are and more of them, which
         nobody is asked about. None where the counts show one class alone, beside public rows.
-    labels_natural : ndarray of int64 or None
-        Class codes of the natural rows, by the noisy counts.
+    chances : ndarray or None, shape (n_natural, n_classes)
+        Of the classes of the natural rows, by the noisy counts.
+    chances_public : ndarray or None, shape (n_public, n_classes)
+        Of the classes of the public rows, where there are some.
     schema : Schema
         Of the columns, as declared and as released.
     notes : tuple of str
@@ -77,7 +79,8 @@ class DrawnRows:
     groups: GroupCodes | None
     natural: Any
     groups_natural: GroupCodes | None
-    labels_natural: IntArray | None
+    chances: FloatArray | None
+    chances_public: FloatArray | None
     schema: Schema
     notes: tuple[str, ...]
 
@@ -102,6 +105,8 @@ class RowsToDraw:
         Whether the teachers are asked about these rows, and not about public ones.
     declared : bool
         Whether somebody declared the columns.
+    known_public : DataFrame or None
+        The public rows beside which these are counted, by what is known of the columns.
     """
 
     settings: SyntheticRows
@@ -112,6 +117,7 @@ class RowsToDraw:
     classes: tuple[str, ...]
     asked: bool = True
     declared: bool = False
+    known_public: pd.DataFrame | None = None
 
     @classmethod
     def of(
@@ -150,9 +156,10 @@ class RowsToDraw:
             schema.refuse_for_models()  # the encoder of drawn rows would, when they are paid for
         columns, declared, keep = tuple(map(str, frame.columns)), schema, settings.keep
         public: TypedTable | None = None
+        known_public: pd.DataFrame | None = None
         if X_public is not None:
             public = TypedTable.of(X_public, "public table")
-            schema, frame = _by_public_rows(frame, public, schema)
+            schema, frame, known_public = _by_public_rows(frame, public, schema)
             is_frame, keep = True, (*keep, *(name for name in columns if name not in keep))
         label, group, unit = (_free(name, columns) for name in ("label", "group", "unit"))
         names = None if groups is None else groups.names
@@ -191,6 +198,7 @@ class RowsToDraw:
             classes=of_classes,
             asked=X_public is None,
             declared=declared is not None,
+            known_public=known_public,
         )
 
     @property
@@ -294,7 +302,7 @@ class RowsToDraw:
         if self.asked:
             shares = _shares(maker, self.settings.balance, groups=self.groups)
             X, groups, _ = self._drawn(maker, shares, self.settings.n_rows, rng.spawn(1)[0])
-        natural = groups_natural = labels = None
+        natural = groups_natural = chances = chances_public = None
         if few := _too_few(maker, self.groups):
             warnings.warn(
                 f"{few} The student learns the answers alone; what was spent on the counts stays "
@@ -304,15 +312,21 @@ class RowsToDraw:
             )
         else:
             n_natural = max(self.settings.n_rows, MARGIN_ROWS)
-            natural, groups_natural, labels = self._drawn(
+            natural, groups_natural, rows = self._drawn(
                 maker,
                 _shares(maker, "none", groups=self.groups),
                 n_natural,
                 rng.spawn(1)[0],
             )
+            chances = self._chances(maker, rows)
+            if self.known_public is not None:
+                whose = maker.conditions_.names[1]
+                chances_public = self._chances(
+                    maker, self.known_public.assign(**{whose: EVERYBODY})
+                )
         left_out = set(maker.warnings_) - {maker.snr_.warning(maker.fewer_numbers)}
         if left_out:
-            rows = "the rows to ask about" if self.asked else "the drawn rows"
+            which = "the rows to ask about" if self.asked else "the drawn rows"
             way_out = (
                 "Declare what is public of the columns with schema= (--schema), raise epsilon, or "
                 "give public rows."
@@ -320,7 +334,7 @@ class RowsToDraw:
                 else "Raise epsilon, or the share of the counts."
             )
             warnings.warn(
-                f"Of {rows}: {'; '.join(sorted(left_out))}. {way_out}",
+                f"Of {which}: {'; '.join(sorted(left_out))}. {way_out}",
                 SyntheticRowsWarning,
                 stacklevel=6,
             )
@@ -329,7 +343,8 @@ class RowsToDraw:
             groups=groups,
             natural=natural,
             groups_natural=groups_natural,
-            labels_natural=labels,
+            chances=chances,
+            chances_public=chances_public,
             schema=self._schema(maker),
             notes=tuple(f"{OF_DRAWN_ROWS}{words}." for words in maker.notes_),
         )
@@ -350,15 +365,19 @@ class RowsToDraw:
 
     def _drawn(
         self, maker: MarginalSynthesizer, shares: FloatArray, n_rows: int, rng: np.random.Generator
-    ) -> tuple[Any, GroupCodes | None, IntArray]:
+    ) -> tuple[Any, GroupCodes | None, pd.DataFrame]:
+        """Draw rows; return them as the user's are, their groups, and all that was drawn."""
         frame = maker.sample(n_rows, shares=shares, random_state=rng)
-        X = frame[list(self.columns)]
-        label, group = maker.conditions_.names
+        X, group = frame[list(self.columns)], maker.conditions_.names[1]
         groups = None
         if self.groups is not None:
             groups = encode_groups(frame[group], names=self.groups)
-        labels = pd.Index(self.classes).get_indexer(pd.Index(frame[label])).astype(np.int64)
-        return (X if self.is_frame else X.to_numpy(dtype=np.float64)), groups, labels
+        return (X if self.is_frame else X.to_numpy(dtype=np.float64)), groups, frame
+
+    def _chances(self, maker: MarginalSynthesizer, rows: pd.DataFrame) -> FloatArray:
+        """Return the chances of the classes of rows, shape (n, n_classes)."""
+        order = [maker.conditions_.categories[0].index(name) for name in self.classes]
+        return maker.label_chances(rows)[:, order]
 
     def _schema(self, maker: MarginalSynthesizer) -> Schema:
         """Return the columns for the encoder; released "other" is no category that a row has.
@@ -427,37 +446,47 @@ def _hides(counts: FloatArray, sigma: float) -> bool:
 
 def _by_public_rows(
     frame: pd.DataFrame, public: TypedTable, schema: Schema | None
-) -> tuple[Schema, pd.DataFrame]:
-    """Return what is public of the columns, and the private rows as the encoder will know them.
+) -> tuple[Schema, pd.DataFrame, pd.DataFrame]:
+    """Return what is public of the columns, and private and public rows as the encoder knows them.
 
-    A category that it does not name is "other", a number that is missing the median of the public
-    rows, where these miss none: what it cannot tell apart is counted together. Each value follows
-    from its own row and from what is public.
+    Each value follows from its own row and from what is public.
     """
     encoder = PublicEncoder(schema).fit(public)
     private = encoder.schema_.select(TypedTable.of(frame, "private table", keeps=False))
-    columns, values = [], {}
+    columns = []
     for column in encoder.schema_.columns:
-        own = private[column.name]
         if column.kind == "numeric":
-            numbers = own.numbers
-            if not column.missing:
-                median = encoder.scales_[column.name].median
-                numbers = np.where(np.isnan(numbers), median, numbers)
-            values[column.name] = numbers
-            whole = column.integer or pd.api.types.is_integer_dtype(own.dtype)
+            whole = column.integer or pd.api.types.is_integer_dtype(private[column.name].dtype)
             bounds = column.bounds or _range(public[column.name].numbers)
             columns.append(replace(column, bounds=bounds, integer=whole))
-            continue
-        places = own.places(column.categories, as_numbers=True)
-        # The last one stands for what the encoder does not name, so it must not name it.
-        known = np.array([*column.categories, _free(OTHER, column.categories)], dtype=object)
-        texts = known[np.where(places < 0, len(known) - 1, places)]
-        if column.missing:
-            texts[own.missing] = None
-        values[column.name] = texts
-        columns.append(replace(column, categories=tuple(known)))
-    return Schema(columns=tuple(columns)), pd.DataFrame(values)[list(map(str, frame.columns))]
+        else:
+            # The last one stands for what the encoder does not name, so it must not name it.
+            known = (*column.categories, _free(OTHER, column.categories))
+            columns.append(replace(column, categories=known))
+    private_rows, public_rows = (
+        pd.DataFrame({c.name: _known_values(encoder, c, table[c.name]) for c in columns})
+        for table in (private, public)
+    )
+    names = list(map(str, frame.columns))
+    return Schema(columns=tuple(columns)), private_rows[names], public_rows[names]
+
+
+def _known_values(encoder: PublicEncoder, column: ColumnSchema, values: Column) -> Array:
+    """Return the values of a column as the encoder knows them.
+
+    A category that it does not name is "other", a number that is missing the median of the public
+    rows, where these miss none: what it cannot tell apart is counted together.
+    """
+    if column.kind == "numeric":
+        numbers = values.numbers
+        if not column.missing:
+            numbers = np.where(np.isnan(numbers), encoder.scales_[column.name].median, numbers)
+        return numbers
+    places = values.places(column.categories[:-1], as_numbers=True)
+    texts = np.array(column.categories, dtype=object)[places]  # of -1 the last
+    if column.missing:
+        texts[values.missing] = None
+    return texts
 
 
 def _range(numbers: FloatArray) -> tuple[float, float]:

@@ -30,19 +30,21 @@ class SyntheticRows:
 
     ``MarginalSynthesizer`` counts features, label and group with noise under the ledger of the fit;
     rows are drawn from these counts, and the teachers are asked for their labels. A student that
-    learns noisy shares learns the labels that the counts give other drawn rows beside them: votes
-    know what counts of single and pairs of columns do not, and counts have less noise. These are
-    many, so curves stand beside numbers, which bend what a student learns (``PublicEncoder``). What
-    a schema does not declare of the columns is released from the same share.
+    learns noisy shares learns the chances that the counts give the labels of other drawn rows
+    beside them (``MarginalSynthesizer.label_chances``): votes know what counts of single and pairs
+    of columns do not, and counts have less noise. Rows are many, so curves stand beside numbers,
+    which bend what a student learns (``PublicEncoder``). What a schema does not declare of the
+    columns is released from the same share.
 
-    With ``X_public`` the teachers are asked about the public rows, and a margin is read there; the
-    drawn rows have labels for the student alone. Categories and bounds are then those of the public
-    rows, at no cost, and no groups are counted.
+    With ``X_public`` the teachers are asked about the public rows, and a margin is read there. The
+    student learns what the counts say of the labels of these, and of drawn rows, which weigh as
+    1000 of them do. Categories and bounds are then those of the public rows, at no cost, and no
+    groups are counted.
 
     Parameters
     ----------
     share : float, optional
-        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1). Default 0.8 where
+        Share of the budget (of ``mu_squared``) that the counts cost, in (0, 1). Default 0.9 where
         the student learns labels by the counts, else 0.2.
     n_rows : int, default 2000
         Rows to draw and to ask about; with ``X_public`` nobody is asked about drawn rows. Drawing
@@ -58,8 +60,8 @@ class SyntheticRows:
         Rows of one unit that are counted, where ``unit_ids`` say whose they are.
     keep : tuple of str
         Columns to take as they are although they look like identifiers or dates.
-    label_weight : float, default 16.0
-        What the labels by the counts weigh in the student's loss, beside the answers; 0 for
+    label_weight : float, default 64.0
+        What the chances by the counts weigh in the student's loss, beside the answers; 0 for
         answers alone. At least 0. Without public rows a student of released labels
         (``FairPATEClassifier``) reads none.
 
@@ -92,7 +94,7 @@ class SyntheticRows:
     pairs: bool = True
     per_unit: int = 1
     keep: tuple[str, ...] = ()
-    label_weight: float = 16.0
+    label_weight: float = 64.0
 
     def __post_init__(self) -> None:
         if self.share is not None:
@@ -137,7 +139,8 @@ class SyntheticRows:
             return (
                 f"{BESIDE_ROWS}{self.share:.0%} of the budget pays for noisy counts of the private "
                 f"rows, and {1 - self.share:.0%} for the teachers' answers about the public rows. "
-                f"The student learns both: the answers, and labels of rows drawn from the counts."
+                f"The student learns both: the answers, and what the counts say of the labels of "
+                f"these rows and of drawn ones."
             )
         evenly = {
             "none": "as often as they are by these counts",
@@ -149,7 +152,11 @@ class SyntheticRows:
             f"{NO_PUBLIC_ROWS}{self.share:.0%} of the budget pays for noisy counts of the private "
             f"rows, and {self.n_rows:,} rows are drawn from them, {evenly}. The teachers are asked "
             f"about these."
-            + (" The student learns labels by these counts, too." if self.label_weight else "")
+            + (
+                " The student learns what these counts say of labels, too."
+                if self.label_weight
+                else ""
+            )
         )
 
 

@@ -27,6 +27,9 @@ from evenhand.voting import Answers, Shares
 SMOOTHED_VARIANCE: Final = 0.1
 """Sets the ridge of a student that follows smoothed shares (``reproductions/choices.py``)."""
 
+DRAWN_AS: Final = 1000.0
+"""Real rows that all drawn ones weigh as: what little noisy counts know of how rows are spread."""
+
 
 class ConstantStudentWarning(UserWarning):
     """The student predicts one class for every public row: it decides nothing."""
@@ -38,48 +41,64 @@ class FewAnswersWarning(UserWarning):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelsBeside:
-    """Rows with labels that a student learns beside answers, drawn from released counts.
+    """Rows with chances of labels that a student learns beside answers, by released counts.
 
     Parameters
     ----------
     X : ndarray, shape (n, n_features)
         Encoded rows.
-    labels : ndarray of int64, shape (n,)
-        Class codes.
+    chances : ndarray, shape (n, n_classes)
+        Of their classes; each row sums to 1.
+    parts : ndarray, shape (n,)
+        Of what they weigh together, by row; they sum to 1.
     weight : float
-        What all these labels weigh in the loss beside all answers, greater than 0.
+        What all of them weigh in the loss beside all answers, greater than 0.
     """
 
     X: Array
-    labels: IntArray
+    chances: FloatArray
+    parts: FloatArray
     weight: float
 
-    def joined(self, X: Array, answers: Answers | Shares) -> tuple[Array, LabelLoss | ShareLoss]:
-        """Return all rows, and the loss on the answers and on these labels.
+    @classmethod
+    def of(cls, X: Array, chances: FloatArray, weight: float) -> LabelsBeside:
+        """Return rows that weigh the same."""
+        return cls(X=X, chances=chances, parts=np.full(len(X), 1.0 / len(X)), weight=weight)
 
-        Beside shares a label is a share of its class whose variance brings the precision of all
-        these labels to ``weight`` times that of the answers; beside released labels they weigh
-        ``weight`` times as much as those.
-        """
-        together = np.concatenate([X, self.X])
-        if isinstance(answers, Answers):
-            n, rows = len(self.labels), np.flatnonzero(answers.answered)
-            each = np.full(n, self.weight * len(rows) / n)
-            return together, LabelLoss(
-                labels=np.concatenate([answers.labels, self.labels]),
-                rows=np.concatenate([rows, len(X) + np.arange(n)]),
-                n_classes=answers.n_classes,
-                C=DEFAULT_C,
-                weights=np.concatenate([np.ones(len(rows)), each]),
-            )
-        shares = np.eye(answers.n_classes)[self.labels]
-        precision = self.weight * float((1.0 / answers.variance).sum())
-        variance = np.full(len(self.labels), len(self.labels) / precision)
-        loss = ShareLoss(
-            shares=np.concatenate([answers.shares, shares]),
-            variance=np.concatenate([answers.variance, variance]),
+    def with_rows(self, X: Array, chances: FloatArray) -> LabelsBeside:
+        """Return the same beside real rows; its own weigh as ``DRAWN_AS`` of those."""
+        parts = np.concatenate([np.ones(len(X)), DRAWN_AS * self.parts])
+        return replace(
+            self,
+            X=np.concatenate([X, self.X]),
+            chances=np.concatenate([chances, self.chances]),
+            parts=parts / parts.sum(),
         )
-        return together, loss
+
+    def joined(self, X: Array, answers: Answers | Shares) -> tuple[Array, LabelLoss | ShareLoss]:
+        """Return all rows, and the loss on the answers and on these chances.
+
+        Beside shares chances are shares whose variance brings their precision to ``weight`` times
+        that of the answers. Beside released labels a row is a label of each class, in proportion to
+        its chance, and they weigh ``weight`` times as much as those.
+        """
+        n_classes = answers.n_classes
+        if isinstance(answers, Answers):
+            n, rows = len(self.X), np.flatnonzero(answers.answered)
+            each = self.weight * len(rows) * self.chances.T * self.parts
+            return np.concatenate([X, *[self.X] * n_classes]), LabelLoss(
+                labels=np.concatenate([answers.labels, np.repeat(np.arange(n_classes), n)]),
+                rows=np.concatenate([rows, len(X) + np.arange(n * n_classes)]),
+                n_classes=n_classes,
+                C=DEFAULT_C,
+                weights=np.concatenate([np.ones(len(rows)), each.reshape(-1)]),
+            )
+        precision = self.weight * float((1.0 / answers.variance).sum()) * self.parts
+        loss = ShareLoss(
+            shares=np.concatenate([answers.shares, self.chances]),
+            variance=np.concatenate([answers.variance, 1.0 / precision]),
+        )
+        return np.concatenate([X, self.X]), loss
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
