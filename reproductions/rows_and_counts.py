@@ -1,6 +1,7 @@
 """20 % real public rows and noisy counts: both under one budget, beside each alone and DP-SGD.
 
-    python reproductions/rows_and_counts.py [--choose[-part]] [--seeds 10] [--kept FILE] [--save]
+    python reproductions/rows_and_counts.py [--choose[-part|-weight]] [--seeds 10]
+        [--kept FILE] [--save]
 
 **Choices** (``--choose``) are made on ACS-Income of Maryland alone, whole and 5000 of its records,
 which no result uses, by the mean error without a margin over epsilon 1 and 3: of the weights .5, 1
@@ -80,6 +81,9 @@ EPSILONS = (1.0, 3.0)
 MARGINS = (None, 0.05)
 CHOICES = {"label_weight": (1.0, 4.0, 16.0, 64.0), "share": (0.5, 0.65, 0.8, 0.9)}
 PARTS = (0.2, 0.5)
+WEIGHTS = ((16.0, 0.8), (64.0, 0.8), (64.0, 0.9), (256.0, 0.9))
+FRESH = 8
+"""The first seed of a choice of weights and shares."""
 NAME = "rows_and_counts"
 
 
@@ -108,24 +112,39 @@ class Both(Scene):
         return model.fit(self.private.X, self.private.y, **given)
 
 
-def error_of(data: Dataset, seed: int, epsilon: float, drawn: SyntheticRows) -> float:
+def error_of(
+    data: Dataset, seed: int, epsilon: float, drawn: SyntheticRows, way: str = BOTH
+) -> float:
     """Return the error of a choice."""
     scene = Both(data, seed)
-    return scene.measured(scene.of(BOTH, epsilon, None, drawn))[0]
+    return scene.measured(scene.of(way, epsilon, None, drawn))[0]
 
 
 def choose_part(seeds: range) -> None:
     """Print the mean error by the part of the counts that buys the odds of labels."""
     for part_of_odds in PARTS:
-        with patch.object(drawn_rows, "TILT_SHARE", part_of_odds), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for epsilon in EPSILONS:
-                found = [
-                    error_of(data, 1000 + seed, epsilon, SyntheticRows())
-                    for seed in seeds
-                    for data in other_rows(seed)
-                ]
-                print(part_of_odds, epsilon, f"{interval(found).mean:.4f}", flush=True)
+        with patch.object(drawn_rows, "TILT_SHARE", part_of_odds):
+            print_errors(part_of_odds, seeds, SyntheticRows(), BOTH)
+
+
+def choose_weight(seeds: range) -> None:
+    """Print the mean error by the weight of the chances and the share of the counts."""
+    for (weight, share), way in product(WEIGHTS, (BOTH, DRAWN)):
+        drawn = SyntheticRows(label_weight=weight, share=share)
+        print_errors((weight, share, way), seeds, drawn, way)
+
+
+def print_errors(what: object, seeds: range, drawn: SyntheticRows, way: str) -> None:
+    """Print the mean errors of a choice on other rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for epsilon in EPSILONS:
+            found = [
+                error_of(data, 1000 + seed, epsilon, drawn, way)
+                for seed in seeds
+                for data in other_rows(seed)
+            ]
+            print(what, epsilon, f"{interval(found).mean:.4f}", flush=True)
 
 
 def other_rows(seed: int) -> Iterator[Dataset]:
@@ -211,10 +230,14 @@ def main() -> None:
     parser = asked(__doc__, seeds=10)
     parser.add_argument("--choose", action="store_true", help="share and weight, on other rows")
     parser.add_argument("--choose-part", action="store_true", help="of the odds, on other rows")
+    parser.add_argument("--choose-weight", action="store_true", help="and share, on other rows")
     parser.add_argument("--data", nargs="+", choices=JUDGED, default=JUDGED)
     given = parser.parse_args()
     if given.choose_part:
         choose_part(range(given.seeds))
+        return
+    if given.choose_weight:
+        choose_weight(range(FRESH, FRESH + given.seeds))
         return
     if given.choose:
         first = {"label_weight": 16.0, "share": 0.8}

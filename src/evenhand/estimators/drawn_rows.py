@@ -318,12 +318,10 @@ class RowsToDraw:
                 n_natural,
                 rng.spawn(1)[0],
             )
-            chances = self._chances(maker, rows)
+            chances = maker.label_chances(rows)  # whose labels are the classes, in their order
             if self.known_public is not None:
-                whose = maker.conditions_.names[1]
-                chances_public = self._chances(
-                    maker, self.known_public.assign(**{whose: EVERYBODY})
-                )
+                everybody = {maker.conditions_.names[1]: EVERYBODY}
+                chances_public = maker.label_chances(self.known_public.assign(**everybody))
         left_out = set(maker.warnings_) - {maker.snr_.warning(maker.fewer_numbers)}
         if left_out:
             which = "the rows to ask about" if self.asked else "the drawn rows"
@@ -373,11 +371,6 @@ class RowsToDraw:
         if self.groups is not None:
             groups = encode_groups(frame[group], names=self.groups)
         return (X if self.is_frame else X.to_numpy(dtype=np.float64)), groups, frame
-
-    def _chances(self, maker: MarginalSynthesizer, rows: pd.DataFrame) -> FloatArray:
-        """Return the chances of the classes of rows, shape (n, n_classes)."""
-        order = [maker.conditions_.categories[0].index(name) for name in self.classes]
-        return maker.label_chances(rows)[:, order]
 
     def _schema(self, maker: MarginalSynthesizer) -> Schema:
         """Return the columns for the encoder; released "other" is no category that a row has.
