@@ -175,6 +175,27 @@ def test_labels_beside_shares_weigh_what_is_said(n_classes: int) -> None:
     assert loss.loss(scores)[0] == pytest.approx(expected)
 
 
+def test_under_a_margin_a_student_follows_itself_on_the_rows_beside_the_answers() -> None:
+    # 60 answered rows of 20 columns leave open what is given up for the margin; 4,000 do not.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 20))
+    groups = (X[:, 0] + rng.normal(0, 0.5, 4000) > 0).astype(np.int64)
+    yes = 1.0 / (1.0 + np.exp(-X @ rng.normal(1.0, 0.5, 20)))
+    chances = np.column_stack([1.0 - yes, yes])
+    within = Within(notion=DemographicParity(margin=0.02), groups=groups, n_groups=2, X=X)
+
+    def of(n: int) -> Shares:
+        return Shares(shares=chances[:n], variance=np.ones(n), n_asked=n, groups=groups[:n])
+
+    best = fit_student(None, X, of(4000), within)
+    beside = LabelsBeside.of(X, chances, 1e6)
+    found = fit_student(None, X[:60], of(60), within, beside=beside)
+    assert found.met
+    assert within.gap(found.without_margin.predict(X), 2) > 0.1
+    right = [(model.predict(X) == (yes > 0.5)).mean() for model in (best.model, found.model)]
+    assert right[1] > right[0] - 0.01
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_chances_beside_released_labels_are_labels_of_each_class(n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)

@@ -345,7 +345,8 @@ def _of_shares(
     Rows that were queried again weigh more in the loss, and should: their shares are more precise.
     But which errors a margin is worth is a question about all rows alike. So the shares
     are smoothed first, by the student without a margin; the one under the margin follows what it
-    says, each row once. Labels beside the shares enter by the student without a margin, too.
+    says, each row once. Chances of labels beside the shares enter by the student without a margin;
+    the one under it then follows that on their rows, which are more, and more alike the records.
     """
     X = X_public
     loss: LabelLoss | ShareLoss = ShareLoss(shares=answers.shares, variance=answers.variance)
@@ -366,10 +367,18 @@ def _of_shares(
             within=within,
             without_margin=free,
         )
-    smooth: FloatArray = free.predict_proba(X_public)
-    follow = ShareLoss(shares=smooth, variance=np.full(len(smooth), SMOOTHED_VARIANCE))
+    rows, each = X_public, np.ones(len(X_public))
+    if beside is not None:
+        rows, each = beside.X, len(beside.X) * beside.parts
+    smooth: FloatArray = free.predict_proba(rows)
+    follow = ShareLoss(shares=smooth, variance=SMOOTHED_VARIANCE / each)
     fit, held = fit_with_small_groups(
-        lambda read, quiet: fit_linear(X_public, follow, read, quiet=quiet),
+        lambda read, quiet: fit_linear(
+            rows,
+            follow,
+            read if read.X is not None else replace(read, X=X_public),
+            quiet=quiet,
+        ),
         within,
         X_public,
         answers.shares,
