@@ -367,16 +367,16 @@ def _of_shares(
             within=within,
             without_margin=free,
         )
-    rows, each = X_public, np.ones(len(X_public))
+    rows, read_on, each = X_public, None, np.ones(len(X_public))
     if beside is not None:
-        rows, each = beside.X, len(beside.X) * beside.parts
+        rows, read_on, each = beside.X, X_public, len(beside.X) * beside.parts
     smooth: FloatArray = free.predict_proba(rows)
     follow = ShareLoss(shares=smooth, variance=SMOOTHED_VARIANCE / each)
     fit, held = fit_with_small_groups(
         lambda read, quiet: fit_linear(
             rows,
             follow,
-            read if read.X is not None else replace(read, X=X_public),
+            read if read.X is not None else replace(read, X=read_on),
             quiet=quiet,
         ),
         within,
