@@ -21,6 +21,7 @@ from evenhand.datasets import Schema
 from evenhand.estimators import fit_many
 from evenhand.estimators.drawn_rows import PURPOSE, VOTES, RowsToDraw
 from evenhand.estimators.synthetic_rows import SyntheticRows, SyntheticRowsWarning
+from evenhand.generators.tables import marginal
 from evenhand.generators.tables.label_tilt import TILT
 from evenhand.generators.tables.marginal import CHOICE, OWN, PAIRS, MarginalSynthesizer
 from evenhand.privacy import BudgetExceeded, GNMax, Ledger, NoisyHistogram, SeededNoise
@@ -126,6 +127,19 @@ def test_chances_by_the_counts_have_the_codes_of_the_classes() -> None:
     of_kind = pd.DataFrame(drawn.chances).groupby(np.asarray(drawn.natural["kind"])).mean()
     assert of_kind.idxmax(axis=1).to_dict() == {"a": 1, "b": 0, "c": 2}
     assert np.abs(drawn.chances.mean(axis=0) - np.bincount(codes) / len(codes)).max() < 0.05
+
+
+@pytest.mark.parametrize(("least", "weight"), [(marginal.LEAST_SIGNAL, 64.0), (1e9, 16.0)])
+def test_chances_without_the_odds_of_labels_weigh_a_quarter(
+    least: float, weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marginal, "LEAST_SIGNAL", least)
+    X, y, _ = people(2000, seed=1)
+    classes, codes = np.unique(y, return_inverse=True)
+    settings = SyntheticRows().decided("shares")
+    rows = RowsToDraw.of(settings, X, codes, classes, None, None, SCHEMA)
+    ledger = Ledger(Budget(epsilon=4.0, delta=1e-5), noise=SeededNoise(0))
+    assert rows.draw(ledger, 1e-5, np.random.default_rng(0)).weight == weight
 
 
 def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:

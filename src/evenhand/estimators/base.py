@@ -392,7 +392,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         drawn = data.drawn if data.asks_drawn_rows else None
         schema = self.schema if drawn is None else drawn.schema
         # Labels of many drawn rows, by counts, have little noise: they tell the bends of curves.
-        degree = DEGREE if _labels_beside(data) else 0
+        degree = DEGREE if data.drawn is not None and data.drawn.weight else 0
         encoder, X_public = encoded(data.X_public, schema, degree=degree)
         if data.cast is not None:
             cast = None if isinstance(data.cast, NoisySums) else data.cast.votes
@@ -632,13 +632,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
 
     def _beside(self, taught: Taught) -> LabelsBeside | None:
         """Return rows with the chances of their classes by the noisy counts, if there are any."""
-        data = taught.given.data
-        if not (weight := _labels_beside(data)):
+        drawn = taught.given.data.drawn
+        if drawn is None or not drawn.weight:
             return None
-        drawn = data.drawn
-        assert drawn is not None
         assert drawn.chances is not None
-        beside = LabelsBeside.of(taught.encoder.transform(drawn.natural), drawn.chances, weight)
+        X = taught.encoder.transform(drawn.natural)
+        beside = LabelsBeside.of(X, drawn.chances, drawn.weight)
         if drawn.chances_public is None:
             return beside
         return beside.with_rows(taught.X_public, drawn.chances_public)
@@ -676,14 +675,6 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             teachers=self.teachers,
             drift=self.drift_ or (),
         )
-
-
-def _labels_beside(data: FitInputs) -> float:
-    """Return what chances of labels by the counts weigh in the student's loss; 0 for none."""
-    if data.drawn is None or data.drawn.chances is None:
-        return 0.0
-    assert data.to_draw is not None
-    return data.to_draw.settings.label_weight
 
 
 def _reads_no_labels(student: Any) -> str:

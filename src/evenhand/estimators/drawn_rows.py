@@ -49,6 +49,12 @@ Chosen on ACS-Income of Maryland, whole and 5000 of its records, and on private 
 and ACS-Income of Connecticut (``reproductions/rows_and_counts.py``).
 """
 
+WITHOUT_ODDS: Final = 0.25
+"""Of the weight of chances where records are too few for the odds of labels: noise is most of them.
+
+Set on German, and on 1000 and 2500 records of ACS-Income of Maryland (``rows_and_counts.py``).
+"""
+
 MARGIN_ROWS: Final = 10_000
 """Rows on which a margin is read, at the least: rates of groups are then known to about .01."""
 
@@ -69,6 +75,8 @@ class DrawnRows:
         Of the classes of the natural rows, by the noisy counts.
     chances_public : ndarray or None, shape (n_public, n_classes)
         Of the classes of the public rows, where there are some.
+    weight : float
+        What these chances weigh in the student's loss beside the answers; 0 where there are none.
     schema : Schema
         Of the columns, as declared and as released.
     notes : tuple of str
@@ -81,6 +89,7 @@ class DrawnRows:
     groups_natural: GroupCodes | None
     chances: FloatArray | None
     chances_public: FloatArray | None
+    weight: float
     schema: Schema
     notes: tuple[str, ...]
 
@@ -303,6 +312,7 @@ class RowsToDraw:
             shares = _shares(maker, self.settings.balance, groups=self.groups)
             X, groups, _ = self._drawn(maker, shares, self.settings.n_rows, rng.spawn(1)[0])
         natural = groups_natural = chances = chances_public = None
+        weight = 0.0
         if few := _too_few(maker, self.groups):
             warnings.warn(
                 f"{few} The student learns the answers alone; what was spent on the counts stays "
@@ -318,6 +328,7 @@ class RowsToDraw:
                 n_natural,
                 rng.spawn(1)[0],
             )
+            weight = self.settings.label_weight * (WITHOUT_ODDS if maker.tilt_ is None else 1.0)
             chances = maker.label_chances(rows)  # whose labels are the classes, in their order
             if self.known_public is not None:
                 everybody = {maker.conditions_.names[1]: EVERYBODY}
@@ -343,6 +354,7 @@ class RowsToDraw:
             groups_natural=groups_natural,
             chances=chances,
             chances_public=chances_public,
+            weight=weight,
             schema=self._schema(maker),
             notes=tuple(f"{OF_DRAWN_ROWS}{words}." for words in maker.notes_),
         )

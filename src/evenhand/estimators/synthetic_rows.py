@@ -61,8 +61,9 @@ class SyntheticRows:
     keep : tuple of str
         Columns to take as they are although they look like identifiers or dates.
     label_weight : float, default 64.0
-        What the chances by the counts weigh in the student's loss, beside the answers; 0 for
-        answers alone. At least 0. Without public rows a student of released labels
+        What the chances by the counts weigh in the student's loss, beside the answers; a quarter
+        of it where records are too few for the odds of labels (``MarginalSynthesizer.tilt``); 0
+        for answers alone. At least 0. Without public rows a student of released labels
         (``FairPATEClassifier``) reads none.
 
     Privacy
