@@ -14,6 +14,7 @@ import numpy as np
 from evenhand._units import Digests
 from evenhand.datasets.columns import TypedTable
 from evenhand.generators.tables.codec import TableCodec
+from evenhand.generators.tables.merged_states import by_ranges
 from evenhand.typing import Array, BoolArray, IntArray
 
 
@@ -117,10 +118,9 @@ class EncodedTable:
         """See ``CountedRows``."""
         if not ranges:
             return self
-        codes = self.codes.copy(order="F")
-        for i, of in ranges.items():
-            codes[:, i] = of[codes[:, i]]
-        return replace(self, codes=codes, sizes=_merged_sizes(self.sizes, ranges))
+        return replace(
+            self, codes=by_ranges(self.codes, ranges), sizes=_merged_sizes(self.sizes, ranges)
+        )
 
     def one_in(self, n: int, key: bytes) -> EncodedTable:
         """See ``CountedRows``."""

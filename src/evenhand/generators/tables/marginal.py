@@ -28,7 +28,12 @@ from evenhand.generators.tables.label_tilt import (
     Readings,
     label_odds,
 )
-from evenhand.generators.tables.merged_states import LEAST_RANGES, MOST_STATES, MergedStates
+from evenhand.generators.tables.merged_states import (
+    LEAST_RANGES,
+    MOST_STATES,
+    MergedStates,
+    by_ranges,
+)
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import (
@@ -457,7 +462,7 @@ class MarginalSynthesizer(TableSynthesizer):
                 f"The chances of labels are those given all features and groups, and the rows have "
                 f"no column {some(absent)}. They need {some(given, 30)}."
             )
-        codes = self.merged_.merged(codec.encode(table, codec.features))
+        codes = by_ranges(codec.encode(table, codec.features), self.merged_.ranges)
         states = codec.encode(table, codec.given[1:]).T
         groups = self.conditions_.code([np.zeros_like(states[0]), *states])
         shares = (self._known_counts() / self._known_counts().sum()).reshape(n_labels, -1)

@@ -63,13 +63,6 @@ class MergedStates:
             within[i] = np.where(total > 0, table / np.where(total > 0, total, 1.0), even)
         return cls(ranges=ranges, within=within)
 
-    def merged(self, codes: IntArray) -> IntArray:
-        """Return rows of states, shape (n, n_columns), by ranges where merged."""
-        out = codes.copy()
-        for i, ranges in self.ranges.items():
-            out[:, i] = ranges[codes[:, i]]
-        return out
-
     def tables(self, tables: Sequence[_Numbers]) -> list[_Numbers]:
         """Return the tables of all columns, (n_conditions, states), by ranges where merged."""
         return [
@@ -129,6 +122,14 @@ class MergedStates:
 
 
 _SIDES: Final = ("left", "right")
+
+
+def by_ranges(codes: IntArray, ranges: Mapping[int, IntArray]) -> IntArray:
+    """Return rows of states, shape (n, n_columns), by ranges of the columns that have some."""
+    merged = codes.copy(order="F")
+    for i, of in ranges.items():
+        merged[:, i] = of[codes[:, i]]
+    return merged
 
 
 def summed(table: _Numbers, ranges: IntArray) -> _Numbers:
