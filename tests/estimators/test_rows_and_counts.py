@@ -31,7 +31,7 @@ from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.tables.private_table import BINS
 from evenhand.privacy import GNMax, Ledger, SeededNoise
 from evenhand.report import write_report
-from evenhand.students import student
+from evenhand.students import soft_labels
 from evenhand.testing.audit import claimed_mu
 from evenhand.testing.door import Transcript, recording
 
@@ -163,11 +163,13 @@ def test_curves_stand_beside_numbers_where_labels_by_the_counts_are_learnt(
 
 
 @pytest.mark.parametrize("method", [FairSharesClassifier, FairPATEClassifier])
-@pytest.mark.parametrize("drawn_as", [student.DRAWN_AS, 1e-3])
+@pytest.mark.parametrize("drawn_as", [soft_labels.DRAWN_AS, 1e-3])
 def test_a_student_of_drowned_answers_learns_what_the_counts_know(
     method: Any, drawn_as: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(student, "DRAWN_AS", drawn_as)  # nearly nothing: of the public rows alone
+    monkeypatch.setattr(
+        soft_labels, "DRAWN_AS", drawn_as
+    )  # nearly nothing: of the public rows alone
     X, y, _ = NEW
     right = []
     for seed in range(3):

@@ -11,10 +11,9 @@ from evenhand.fairness import DemographicParity
 from evenhand.students import ConstantStudentWarning, FewAnswersWarning
 from evenhand.students.constrained import fit_linear
 from evenhand.students.objective import ShareLoss
+from evenhand.students.soft_labels import DRAWN_AS, SoftLabels
 from evenhand.students.student import (
-    DRAWN_AS,
     SMOOTHED_VARIANCE,
-    LabelsBeside,
     fit_student,
     uncertainty,
 )
@@ -153,7 +152,7 @@ def test_under_a_margin_the_student_follows_the_smoothed_shares_each_row_once() 
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_labels_beside_shares_weigh_what_is_said(n_classes: int) -> None:
+def test_soft_labels_beside_shares_weigh_what_is_said(n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)
     X, own = rng.normal(size=(80, 2)), rng.normal(size=(50, 2))
     shares = rng.dirichlet(np.ones(n_classes), 80) + rng.normal(0, 0.1, (80, n_classes))
@@ -163,7 +162,7 @@ def test_labels_beside_shares_weigh_what_is_said(n_classes: int) -> None:
         shares=shares, variance=rng.uniform(0.01, 0.2, 80), n_asked=80, groups=np.zeros(80, int)
     )
     chances, weight = rng.dirichlet(np.ones(n_classes), 50), 2.5
-    _, loss = LabelsBeside.of(own, chances, weight).joined(X, given)
+    _, loss = SoftLabels.of(own, chances, weight).joined(X, given)
     # From the definition: each mean squared distance by itself, the chances weighed 2.5 to 1.
     scores = rng.normal(size=(130, loss.n_columns))
     p = softmax(np.c_[np.zeros(130), scores] if n_classes == 2 else scores, axis=1)
@@ -188,7 +187,7 @@ def test_under_a_margin_a_student_follows_itself_on_the_rows_beside_the_answers(
         return Shares(shares=chances[:n], variance=np.ones(n), n_asked=n, groups=groups[:n])
 
     best = fit_student(None, X, of(4000), within)
-    beside = LabelsBeside.of(X, chances, 1e6)
+    beside = SoftLabels.of(X, chances, 1e6)
     found = fit_student(None, X[:60], of(60), within, beside=beside)
     assert found.met
     assert within.gap(found.without_margin.predict(X), 2) > 0.1
@@ -203,7 +202,7 @@ def test_chances_beside_released_labels_are_labels_of_each_class(n_classes: int)
     labels = np.where(rng.random(30) < 0.5, rng.integers(n_classes, size=30), -1)
     given = replace(answers(labels.tolist()), n_classes=n_classes)
     drawn, seen = (rng.dirichlet(np.ones(n_classes), n) for n in (50, 20))
-    beside = LabelsBeside.of(own, drawn, 2.5).with_rows(real, seen)
+    beside = SoftLabels.of(own, drawn, 2.5).with_rows(real, seen)
     rows, loss = beside.joined(X, given)
     # From the definition: cross-entropies; of all chances real rows have 20 parts, drawn ones 1000.
     scores = (rows @ rng.normal(size=(2, loss.n_columns))).reshape(len(rows), -1)
@@ -228,10 +227,10 @@ def test_a_student_between_shares_and_labels_goes_from_one_to_the_other() -> Non
     labels = (X[:, 1] > 0).astype(np.int64)
     right = []
     for weight in (1e-6, 0.3, 3.0, 1e6):
-        beside = LabelsBeside.of(X, np.eye(2)[labels], weight)
+        beside = SoftLabels.of(X, np.eye(2)[labels], weight)
         told = fit_student(None, X, shares, beside=beside).model.predict(X)
         right.append((told == votes).mean() - (told == labels).mean())
     assert np.all(np.diff(right) < 0)
     alone = fit_student(None, X, shares).model.predict(X)
-    nearly = LabelsBeside.of(X, np.eye(2)[labels], 1e-6)
+    nearly = SoftLabels.of(X, np.eye(2)[labels], 1e-6)
     assert (fit_student(None, X, shares, beside=nearly).model.predict(X) == alone).mean() > 0.99

@@ -67,8 +67,8 @@ from evenhand.owners.noisy_sums import NoisySums
 from evenhand.owners.vote_file import VoteFile
 from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.students.learned_features import as_network
+from evenhand.students.soft_labels import SoftLabels
 from evenhand.students.student import (
-    LabelsBeside,
     fit_student,
     require_student,
     uncertainty,
@@ -630,14 +630,14 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         """Return what the student is held within, and on which rows that is read."""
         return None
 
-    def _beside(self, taught: Taught) -> LabelsBeside | None:
+    def _beside(self, taught: Taught) -> SoftLabels | None:
         """Return rows with the chances of their classes by the noisy counts, if there are any."""
         drawn = taught.given.data.drawn
         if drawn is None or not drawn.weight:
             return None
         assert drawn.chances is not None
         X = taught.encoder.transform(drawn.natural)
-        beside = LabelsBeside.of(X, drawn.chances, drawn.weight)
+        beside = SoftLabels.of(X, drawn.chances, drawn.weight)
         if drawn.chances_public is None:
             return beside
         return beside.with_rows(taught.X_public, drawn.chances_public)

@@ -20,15 +20,13 @@ from evenhand.students.learned_features import LearnedFeatures, as_network
 from evenhand.students.module import ModuleStudent
 from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.students.small_groups import Held, fit_with_small_groups
+from evenhand.students.soft_labels import SoftLabels
 from evenhand.students.within import Within
 from evenhand.typing import Array, FloatArray, IntArray
 from evenhand.voting import Answers, Shares
 
 SMOOTHED_VARIANCE: Final = 0.1
 """Sets the ridge of a student that follows smoothed shares (``reproductions/choices.py``)."""
-
-DRAWN_AS: Final = 1000.0
-"""Real rows that all drawn ones weigh as: what little noisy counts know of how rows are spread."""
 
 
 class ConstantStudentWarning(UserWarning):
@@ -37,68 +35,6 @@ class ConstantStudentWarning(UserWarning):
 
 class FewAnswersWarning(UserWarning):
     """So few labels were released that a student could follow them whatever they were."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LabelsBeside:
-    """Rows with chances of labels that a student learns beside answers, by released counts.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Encoded rows.
-    chances : ndarray, shape (n, n_classes)
-        Of their classes; each row sums to 1.
-    parts : ndarray, shape (n,)
-        Of what they weigh together, by row; they sum to 1.
-    weight : float
-        What all of them weigh in the loss beside all answers, greater than 0.
-    """
-
-    X: Array
-    chances: FloatArray
-    parts: FloatArray
-    weight: float
-
-    @classmethod
-    def of(cls, X: Array, chances: FloatArray, weight: float) -> LabelsBeside:
-        """Return rows that weigh the same."""
-        return cls(X=X, chances=chances, parts=np.full(len(X), 1.0 / len(X)), weight=weight)
-
-    def with_rows(self, X: Array, chances: FloatArray) -> LabelsBeside:
-        """Return the same beside real rows; its own weigh as ``DRAWN_AS`` of those."""
-        parts = np.concatenate([np.ones(len(X)), DRAWN_AS * self.parts])
-        return replace(
-            self,
-            X=np.concatenate([X, self.X]),
-            chances=np.concatenate([chances, self.chances]),
-            parts=parts / parts.sum(),
-        )
-
-    def joined(self, X: Array, answers: Answers | Shares) -> tuple[Array, LabelLoss | ShareLoss]:
-        """Return all rows, and the loss on the answers and on these chances.
-
-        Beside shares chances are shares whose variance brings their precision to ``weight`` times
-        that of the answers. Beside released labels a row is a label of each class, in proportion to
-        its chance, and they weigh ``weight`` times as much as those.
-        """
-        n_classes = answers.n_classes
-        if isinstance(answers, Answers):
-            n, rows = len(self.X), np.flatnonzero(answers.answered)
-            each = self.weight * len(rows) * self.chances.T * self.parts
-            return np.concatenate([X, *[self.X] * n_classes]), LabelLoss(
-                labels=np.concatenate([answers.labels, np.repeat(np.arange(n_classes), n)]),
-                rows=np.concatenate([rows, len(X) + np.arange(n * n_classes)]),
-                n_classes=n_classes,
-                C=DEFAULT_C,
-                weights=np.concatenate([np.ones(len(rows)), each.reshape(-1)]),
-            )
-        precision = self.weight * float((1.0 / answers.variance).sum()) * self.parts
-        loss = ShareLoss(
-            shares=np.concatenate([answers.shares, self.chances]),
-            variance=np.concatenate([answers.variance, 1.0 / precision]),
-        )
-        return np.concatenate([X, self.X]), loss
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,7 +80,7 @@ def fit_student(
     answers: Answers | Shares,
     within: Within | None = None,
     rng: np.random.Generator | None = None,
-    beside: LabelsBeside | None = None,
+    beside: SoftLabels | None = None,
 ) -> Student:
     """Fit a student on the public rows.
 
@@ -165,7 +101,7 @@ def fit_student(
         and brings none they are taken from the answers: see ``with_estimated_classes``.
     rng : Generator, optional
         Draws first weights and the order of rows of a network. Default: a fixed public seed.
-    beside : LabelsBeside, optional
+    beside : SoftLabels, optional
         Labelled rows to learn beside the answers. A student of one's own does not read them.
 
     Returns
@@ -207,7 +143,7 @@ def _linear(
     X: FloatArray,
     answers: Answers | Shares,
     within: Within | None,
-    beside: LabelsBeside | None = None,
+    beside: SoftLabels | None = None,
 ) -> Student:
     """Fit the linear student, chosen by rows that were held out if the notion asks for it."""
     if within is not None and within.notion.confidence is not None:
@@ -221,7 +157,7 @@ def _linear_once(
     X: FloatArray,
     answers: Answers | Shares,
     within: Within | None,
-    beside: LabelsBeside | None = None,
+    beside: SoftLabels | None = None,
 ) -> Student:
     if isinstance(answers, Shares):
         return _of_shares(X, answers, within, beside)
@@ -234,7 +170,7 @@ def _of_network(
     answers: Answers | Shares,
     within: Within | None,
     rng: np.random.Generator | None,
-    beside: LabelsBeside | None,
+    beside: SoftLabels | None,
 ) -> Student:
     """Learn features from the answers, and fit a linear student on them: the last layer."""
     if isinstance(answers, Answers) and (constant := _constant(answers)) is not None:
@@ -287,7 +223,7 @@ def _of_labels(
     X_public: FloatArray,
     answers: Answers,
     within: Within | None,
-    beside: LabelsBeside | None = None,
+    beside: SoftLabels | None = None,
 ) -> Student:
     """Fit a student of one's own, or the linear one, on the rows that carry a label."""
     rows = np.flatnonzero(answers.answered)
@@ -338,7 +274,7 @@ def _of_shares(
     X_public: FloatArray,
     answers: Shares,
     within: Within | None,
-    beside: LabelsBeside | None = None,
+    beside: SoftLabels | None = None,
 ) -> Student:
     """Fit the student that knows the noise; where its gap is too large, one that follows it.
 
@@ -411,7 +347,7 @@ def uncertainty(
     shares: Shares,
     student: Any = None,
     rng: np.random.Generator | None = None,
-    beside: LabelsBeside | None = None,
+    beside: SoftLabels | None = None,
 ) -> FloatArray:
     """Probability that two draws from the student's probabilities differ: largest at its boundary.
 

@@ -1,0 +1,78 @@
+"""Soft labels: the chances of classes that released counts give rows, for a student to learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from evenhand.students.constrained import DEFAULT_C
+from evenhand.students.objective import LabelLoss, ShareLoss
+from evenhand.typing import Array, FloatArray
+from evenhand.voting import Answers, Shares
+
+DRAWN_AS: Final = 1000.0
+"""Real rows that all drawn ones weigh as: what little noisy counts know of how rows are spread."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SoftLabels:
+    """Rows with chances of labels that a student learns beside answers, by released counts.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, n_features)
+        Encoded rows.
+    chances : ndarray, shape (n, n_classes)
+        Of their classes; each row sums to 1.
+    parts : ndarray, shape (n,)
+        Of what they weigh together, by row; they sum to 1.
+    weight : float
+        What all of them weigh in the loss beside all answers, greater than 0.
+    """
+
+    X: Array
+    chances: FloatArray
+    parts: FloatArray
+    weight: float
+
+    @classmethod
+    def of(cls, X: Array, chances: FloatArray, weight: float) -> SoftLabels:
+        """Return rows that weigh the same."""
+        return cls(X=X, chances=chances, parts=np.full(len(X), 1.0 / len(X)), weight=weight)
+
+    def with_rows(self, X: Array, chances: FloatArray) -> SoftLabels:
+        """Return the same beside real rows; its own weigh as ``DRAWN_AS`` of those."""
+        parts = np.concatenate([np.ones(len(X)), DRAWN_AS * self.parts])
+        return replace(
+            self,
+            X=np.concatenate([X, self.X]),
+            chances=np.concatenate([chances, self.chances]),
+            parts=parts / parts.sum(),
+        )
+
+    def joined(self, X: Array, answers: Answers | Shares) -> tuple[Array, LabelLoss | ShareLoss]:
+        """Return all rows, and the loss on the answers and on these chances.
+
+        Beside shares chances are shares whose variance brings their precision to ``weight`` times
+        that of the answers. Beside released labels a row is a label of each class, in proportion to
+        its chance, and they weigh ``weight`` times as much as those.
+        """
+        n_classes = answers.n_classes
+        if isinstance(answers, Answers):
+            n, rows = len(self.X), np.flatnonzero(answers.answered)
+            each = self.weight * len(rows) * self.chances.T * self.parts
+            return np.concatenate([X, *[self.X] * n_classes]), LabelLoss(
+                labels=np.concatenate([answers.labels, np.repeat(np.arange(n_classes), n)]),
+                rows=np.concatenate([rows, len(X) + np.arange(n * n_classes)]),
+                n_classes=n_classes,
+                C=DEFAULT_C,
+                weights=np.concatenate([np.ones(len(rows)), each.reshape(-1)]),
+            )
+        precision = self.weight * float((1.0 / answers.variance).sum()) * self.parts
+        loss = ShareLoss(
+            shares=np.concatenate([answers.shares, self.chances]),
+            variance=np.concatenate([answers.variance, 1.0 / precision]),
+        )
+        return np.concatenate([X, self.X]), loss
