@@ -41,31 +41,20 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Folder:
-    """The files of a folder, as they were when they were checked: none is read a second time.
-
-    Parameters
-    ----------
-    path : Path
-        Where they stood, for messages.
-    kind : str
-        What it holds, such as "model".
-    own_words : bool
-        Whether this version of evenhand wrote it.
-    manifest : bytes
-    files : mapping of str to bytes
-        All that the manifest names.
-    signature : bytes or None
-    damaged : type of ValueError
-        Raised where a file is not what it should be.
-    """
+    """The files of a folder, as they were when they were checked: none is read a second time."""
 
     path: Path
+    """Where they stood, for messages."""
     kind: str
+    """What it holds, such as "model"."""
     own_words: bool
+    """Whether this version of evenhand wrote it."""
     manifest: bytes = field(repr=False)
     files: Mapping[str, bytes] = field(repr=False)
+    """All that the manifest names."""
     signature: bytes | None = field(repr=False)
     damaged: Damaged
+    """Raised where a file is not what it should be."""
 
     def content(self, name: Any) -> bytes:
         """Return the bytes of a file."""

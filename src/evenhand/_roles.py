@@ -9,20 +9,6 @@ from dataclasses import dataclass
 class Roles:
     """What the columns of the user's tables are for. All that are not named are features.
 
-    Parameters
-    ----------
-    label : str
-        Column of the classes.
-    sensitive : tuple of str
-        Columns of the sensitive attribute, in the order in which groups are named; groups are their
-        combinations.
-    unit : str or None
-        Column that says whose record a row is. It is not learnt and not generated.
-    drop : tuple of str
-        Columns to leave out.
-    keep : tuple of str
-        Features to learn as they are, although inspection would stop at them.
-
     Raises
     ------
     ValueError
@@ -30,10 +16,17 @@ class Roles:
     """
 
     label: str
+    """Column of the classes."""
     sensitive: tuple[str, ...]
+    """Columns of the sensitive attribute, in the order in which groups are named; groups are their
+    combinations.
+    """
     unit: str | None = None
+    """Column that says whose record a row is. It is not learnt and not generated."""
     drop: tuple[str, ...] = ()
+    """Columns to leave out."""
     keep: tuple[str, ...] = ()
+    """Features to learn as they are, although inspection would stop at them."""
 
     def __post_init__(self) -> None:
         unit = () if self.unit is None else (self.unit,)

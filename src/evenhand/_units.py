@@ -28,15 +28,11 @@ def digest(name: str, key: bytes, purpose: bytes) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Digests:
-    """What ``digest`` gives for many names at once: two words of 64 bits each.
-
-    Parameters
-    ----------
-    high, low : ndarray of uint64, shape (n,)
-    """
+    """What ``digest`` gives for many names at once: two words of 64 bits each."""
 
     high: Array
     low: Array
+    """``high`` and ``low``: of uint64, shape (n,)."""
 
     @classmethod
     def of(cls, names: Iterable[str], key: bytes, purpose: bytes) -> Digests:

@@ -79,33 +79,22 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of the ledger.
-
-    Parameters
-    ----------
-    mechanism : str
-        The mechanism in words.
-    n_uses : int
-        Uses that are charged: those reserved, and after settling those that were made.
-    mu_squared : float
-        What they cost together.
-    purpose : str
-        Why.
-    settled : bool
-        False while a reservation is open, and for ever after a crash: the charge then stays.
-    account : str
-        Account it was charged to.
-    charged_at : str
-        UTC, ISO 8601.
-    """
+    """One line of the ledger."""
 
     mechanism: str
+    """The mechanism in words."""
     n_uses: int
+    """Uses that are charged: those reserved, and after settling those that were made."""
     mu_squared: float
+    """What they cost together."""
     purpose: str
+    """Why."""
     settled: bool
+    """False while a reservation is open, and for ever after a crash: the charge then stays."""
     account: str
+    """Account it was charged to."""
     charged_at: str
+    """UTC, ISO 8601."""
 
 
 class OverLimit(Exception):

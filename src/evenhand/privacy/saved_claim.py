@@ -24,15 +24,10 @@ _TEST_MODE: Final = (SeededNoise.name, NoPrivacy.name)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SavedLedger:
-    """The ledger of a finished run, as it was saved. Nothing can be charged to it.
-
-    Parameters
-    ----------
-    record : mapping
-        As ``Ledger.to_dict`` gave it.
-    """
+    """The ledger of a finished run, as it was saved. Nothing can be charged to it."""
 
     record: Mapping[str, Any]
+    """As ``Ledger.to_dict`` gave it."""
 
     @property
     def spent(self) -> float:
