@@ -29,27 +29,18 @@ from evenhand.typing import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """One kind of rate in one group: answered classes, and the truth of calibration rows.
-
-    Parameters
-    ----------
-    answered : ndarray of int64, shape (n_answers,)
-        Answered queries by answer.
-    labelled : ndarray of int64, shape (n_classes, n_answers)
-        Calibration rows by true class and answer.
-    among : ndarray of bool, shape (n_classes,)
-        True classes that the rate is taken among.
-    hits : ndarray of bool, shape (n_classes, n_answers)
-        Pairs that count, within ``among``.
-    sampled : bool
-        Whether the answered shares are measured on a sample.
-    """
+    """One kind of rate in one group: answered classes, and the truth of calibration rows."""
 
     answered: IntArray
+    """Answered queries by answer. Shape (n_answers,)."""
     labelled: IntArray
+    """Calibration rows by true class and answer. Shape (n_classes, n_answers)."""
     among: BoolArray
+    """True classes that the rate is taken among. Shape (n_classes,)."""
     hits: BoolArray
+    """Pairs that count, within ``among``. Shape (n_classes, n_answers)."""
     sampled: bool
+    """Whether the answered shares are measured on a sample."""
 
     @property
     def value(self) -> tuple[float, float]:

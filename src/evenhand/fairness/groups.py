@@ -19,18 +19,12 @@ _ALIKE: Final = frozenset({"string", "boolean", "integer", "floating"})
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupCodes:
-    """One whole number per record, and what each number stands for.
-
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n,)
-        Position of each record's group in ``names``. Stored read-only.
-    names : tuple of str
-        The groups, in the public order that every table of a run shares.
-    """
+    """One whole number per record, and what each number stands for."""
 
     codes: IntArray
+    """Position of each record's group in ``names``. Stored read-only. Shape (n,)."""
     names: tuple[str, ...]
+    """The groups, in the public order that every table of a run shares."""
 
     def __post_init__(self) -> None:
         if not self.names:

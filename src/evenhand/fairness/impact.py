@@ -31,39 +31,30 @@ _BELOW: Final = {True: "below", False: "not below", None: "cannot be said"}
 
 @dataclass(frozen=True, kw_only=True)
 class ImpactRatio:
-    """One group's rate, and its share of the largest.
-
-    Parameters
-    ----------
-    group : str
-    n, n_selected : int
-        Rows of the group, and those of them that were selected.
-    share : float
-        Of all rows, in [0, 1].
-    rate : float
-        ``n_selected / n``; NaN for a group without rows.
-    rate_low, rate_high : float
-        Exact interval of the rate, by itself.
-    ratio : float
-        The rate by the largest rate; NaN where that is 0 or unknown. Above 1 only for a group too
-        small to set the standard.
-    ratio_low, ratio_high : float
-        Interval of the ratio; ``ratio_high`` is ``inf`` where no rate is known to be above 0.
-    small : bool
-        Whether the group is too small to set the standard.
-    """
+    """One group's rate, and its share of the largest."""
 
     group: str
     n: int
     n_selected: int
+    """``n`` and ``n_selected``: rows of the group, and those of them that were selected."""
     share: float
+    """Of all rows, in [0, 1]."""
     rate: float
+    """``n_selected / n``; NaN for a group without rows."""
     rate_low: float
     rate_high: float
+    """``rate_low`` and ``rate_high``: exact interval of the rate, by itself."""
     ratio: float
+    """The rate by the largest rate; NaN where that is 0 or unknown. Above 1 only for a group too
+    small to set the standard.
+    """
     ratio_low: float
     ratio_high: float
+    """``ratio_low`` and ``ratio_high``: interval of the ratio; ``ratio_high`` is ``inf`` where no
+    rate is known to be above 0.
+    """
     small: bool
+    """Whether the group is too small to set the standard."""
 
     @property
     def below_four_fifths(self) -> bool:

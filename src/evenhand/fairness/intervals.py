@@ -33,34 +33,23 @@ _PIECES = 32  # boxes around a quarter of the region: exact to about 2 % of the 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """One number about a population, measured on a sample.
-
-    Parameters
-    ----------
-    name : str
-        Name of the definition; one definition has one name.
-    definition : str
-        The quantity in symbols, with its range and best value.
-    value : float
-        The quantity on the sample; NaN if no cell of it has records.
-    low, high : float
-        Interval for the quantity in the population.
-    level : float
-        Probability, at least, that such an interval covers; for this interval alone.
-    n : int
-        Records that entered.
-    n_empty : int
-        Rates without a record. They are left out of ``value`` and widen the interval.
-    """
+    """One number about a population, measured on a sample."""
 
     name: str
+    """Name of the definition; one definition has one name."""
     definition: str
+    """The quantity in symbols, with its range and best value."""
     value: float
+    """The quantity on the sample; NaN if no cell of it has records."""
     low: float
     high: float
+    """``low`` and ``high``: interval for the quantity in the population."""
     level: float
+    """Probability, at least, that such an interval covers; for this interval alone."""
     n: int
+    """Records that entered."""
     n_empty: int = 0
+    """Rates without a record. They are left out of ``value`` and widen the interval."""
 
     def __post_init__(self) -> None:
         _checks.open_unit("level", self.level)
@@ -87,23 +76,19 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountNoise:
-    """What noise may have done to counts of successes and failures.
-
-    Parameters
-    ----------
-    successes, failures : ndarray of int64, shape (n_groups, n_rates)
-        Noisy cells that each count adds up.
-    limit : callable
-        ``limit(n_cells, error)``: how far the sum of so many noisy cells may be off, but with
-        probability ``error``.
-    share : float
-        Of the error of an interval, what is left for the noise; the rest is that of the sample.
-    """
+    """What noise may have done to counts of successes and failures."""
 
     successes: IntArray
     failures: IntArray
+    """``successes`` and ``failures``: noisy cells that each count adds up. Shape (n_groups,
+    n_rates).
+    """
     limit: Callable[[int, float], float]
+    """``limit(n_cells, error)``: how far the sum of so many noisy cells may be off, but with
+    probability ``error``.
+    """
     share: float = 0.5
+    """Of the error of an interval, what is left for the noise; the rest is that of the sample."""
 
     def of_all(self) -> CountNoise:
         """Return the noise of the counts of everybody, groups added up."""

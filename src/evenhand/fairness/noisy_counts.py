@@ -33,20 +33,6 @@ _LOST = 1e-12  # of probability, to rounding in the transform
 class NoisyCounts:
     """Counts of decisions per group, each with discrete Laplace noise of its own.
 
-    Parameters
-    ----------
-    counts : ndarray of whole numbers
-        Shape (n_groups, n_classes, n_classes): group, true class, predicted class; or
-        (n_groups, n_classes) where truth is not known. May be negative.
-    scale : float
-        Of the noise on each released cell, in records: ``P(k)`` is proportional to
-        ``exp(-|k| / scale)``.
-    n_summed : sequence of int, shape (n_groups,)
-        Released cells that each count adds up: 1, or more where groups were joined.
-    whole : bool, default True
-        Whether the noise was whole numbers; continuous noise of this scale, rounded, widens the
-        intervals by two records per cell.
-
     Examples
     --------
     >>> noisy = NoisyCounts(counts=[[602, 397], [705, 298]], scale=1.0, n_summed=(1, 1))
@@ -56,9 +42,21 @@ class NoisyCounts:
     """
 
     counts: IntArray
+    """Shape (n_groups, n_classes, n_classes): group, true class, predicted class; or (n_groups,
+    n_classes) where truth is not known. May be negative.
+    """
     scale: float
+    """Of the noise on each released cell, in records: ``P(k)`` is proportional to ``exp(-|k| /
+    scale)``.
+    """
     n_summed: Sequence[int]
+    """Released cells that each count adds up: 1, or more where groups were joined. Shape
+    (n_groups,).
+    """
     whole: bool = True
+    """Whether the noise was whole numbers; continuous noise of this scale, rounded, widens the
+    intervals by two records per cell.
+    """
 
     def __post_init__(self) -> None:
         table = np.array(self.counts)

@@ -20,14 +20,6 @@ SURE: Final = 2.0
 class AnsweredGroups:
     """How many people gave each group as their answer, each true with a known probability.
 
-    Parameters
-    ----------
-    counts : ndarray, shape (n_strata, n_groups)
-        People by stratum (everybody, or those of one true class; public) and by *answer*.
-    truth : float
-        Probability p of the true group, above ``1 / n_groups`` and at most 1, where answers are the
-        groups themselves. Each other group is answered with ``q = (1 - p) / (n_groups - 1)``.
-
     Notes
     -----
     Let A be the true group, Z the answer, h any function of features, labels and decisions, and
@@ -56,7 +48,13 @@ class AnsweredGroups:
     """
 
     counts: FloatArray
+    """People by stratum (everybody, or those of one true class; public) and by *answer*. Shape
+    (n_strata, n_groups).
+    """
     truth: float = 1.0
+    """Probability p of the true group, above ``1 / n_groups`` and at most 1, where answers are the
+    groups themselves. Each other group is answered with ``q = (1 - p) / (n_groups - 1)``.
+    """
 
     def __post_init__(self) -> None:
         table = np.asarray(self.counts, dtype=np.float64)

@@ -24,23 +24,6 @@ DEFINITION: Final = "P(Yhat!=Y); in [0, 1], best 0"
 class Yardstick:
     """The errors that a model's error is read beside, all on the same rows.
 
-    Parameters
-    ----------
-    where : str
-        Which rows, and by whose word they are right: ``TEST_ROWS``, ``RELEASED`` or ``DRAWN``.
-    majority : int
-        Code of the class that is most frequent there.
-    error, majority_error : Estimate
-        Of the model, and of the classifier that always predicts the majority class.
-    without_margin : Estimate or None
-        Of the same model without its margin, where that costs no privacy.
-    gain : float
-        ``majority_error - error``, in [-1, 1].
-    gain_interval : tuple of (float, float)
-        At the level of the estimates, for the two classifiers on the same rows.
-    without_privacy : Estimate or None
-        Of a model trained without privacy, where its error may be known.
-
     Notes
     -----
     By true classes the gain is ``q (2 p - 1)``: q is how often just one of the two is right, p how
@@ -52,13 +35,22 @@ class Yardstick:
     """
 
     where: str
+    """Which rows, and by whose word they are right: ``TEST_ROWS``, ``RELEASED`` or ``DRAWN``."""
     majority: int
+    """Code of the class that is most frequent there."""
     error: Estimate
     majority_error: Estimate
+    """``error`` and ``majority_error``: of the model, and of the classifier that always predicts
+    the majority class.
+    """
     without_margin: Estimate | None
+    """Of the same model without its margin, where that costs no privacy."""
     gain: float
+    """``majority_error - error``, in [-1, 1]."""
     gain_interval: tuple[float, float]
+    """At the level of the estimates, for the two classifiers on the same rows."""
     without_privacy: Estimate | None = None
+    """Of a model trained without privacy, where its error may be known."""
 
     def __post_init__(self) -> None:
         _checks.one_of("where", self.where, (TEST_ROWS, RELEASED, DRAWN))
