@@ -15,24 +15,16 @@ from evenhand.typing import ArrayLike, FloatArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttributeCertificate:
-    """Upper bounds on ``|E[h | A = a] - E[h | A~ = a]|``, one per group. Public.
-
-    Parameters
-    ----------
-    noisy_table : ndarray of float64, shape (n_groups, n_groups)
-        The released counts of (true group, noisy group).
-    bounds : ndarray of float64, shape (n_groups,)
-        For h in [0, 1]; multiply for a larger range.
-    level : float
-        Probability, at least, that all bounds hold together.
-    sigma : float
-        Noise on each count.
-    """
+    """Upper bounds on ``|E[h | A = a] - E[h | A~ = a]|``, one per group. Public."""
 
     noisy_table: FloatArray
+    """The released counts of (true group, noisy group). Shape (n_groups, n_groups)."""
     bounds: FloatArray
+    """For h in [0, 1]; multiply for a larger range. Shape (n_groups,)."""
     level: float
+    """Probability, at least, that all bounds hold together."""
     sigma: float
+    """Noise on each count."""
 
     def alpha(self, alpha: float) -> float:
         """Fairness for the true attribute of a model that is ``alpha``-fair for the noisy one."""

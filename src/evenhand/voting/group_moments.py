@@ -21,22 +21,16 @@ UNIT: Final = 1.0 / 64.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupMoments:
-    """Released sums, and the features as they were counted. Everything here is public.
-
-    Parameters
-    ----------
-    features : ndarray of float64, shape (n, m)
-        Rounded towards zero to multiples of 1/64.
-    sums : ndarray of float64, shape (n_groups, m)
-        Of the features of each group's rows, with noise; over groups they add up to the public
-        total.
-    variance : float
-        Of the noise on each sum.
-    """
+    """Released sums, and the features as they were counted. Everything here is public."""
 
     features: FloatArray
+    """Rounded towards zero to multiples of 1/64. Shape (n, m)."""
     sums: FloatArray
+    """Of the features of each group's rows, with noise; over groups they add up to the public
+    total. Shape (n_groups, m).
+    """
     variance: float
+    """Of the noise on each sum."""
 
 
 def release_group_moments(

@@ -37,29 +37,21 @@ CLOSE: Final = 1e-9
 class Outcomes:
     """How many public rows of each group got which label, or none and why.
 
-    Parameters
-    ----------
-    groups : tuple of str
-        Names of the lines; ``(EVERY_ROW,)`` for a method without groups.
-    classes : tuple of str
-        Names of the classes.
-    answered : ndarray of int64, shape (n_groups, n_classes)
-        Rows that carry this label.
-    unlabelled : ndarray of int64, shape (n_groups, n_reasons)
-        Rows without a label, one column per ``reasons``.
-    reasons : tuple of Reason
-        Those that occurred, in the order of ``SHORT``.
-
     Privacy
     -------
     A function of the released answers and of public groups: covered by the guarantee.
     """
 
     groups: tuple[str, ...]
+    """Names of the lines; ``(EVERY_ROW,)`` for a method without groups."""
     classes: tuple[str, ...]
+    """Names of the classes."""
     answered: IntArray
+    """Rows that carry this label. Shape (n_groups, n_classes)."""
     unlabelled: IntArray
+    """Rows without a label, one column per ``reasons``. Shape (n_groups, n_reasons)."""
     reasons: tuple[Reason, ...]
+    """Those that occurred, in the order of ``SHORT``."""
 
     @classmethod
     def of(
@@ -119,34 +111,29 @@ class Outcomes:
 class Disparity:
     """The gap of the answered set over time.
 
-    Parameters
-    ----------
-    notion : RateNotion
-        The margin, and what a group is compared with.
-    n_given : ndarray of int64, shape (n_events,)
-        Answers given up to and including each event. Answers given together are one event.
-    gaps : ndarray of float64, shape (n_events,)
-        Largest difference of rates after each event; 0.0 while one group alone has answers. Of
-        rates of true classes: what the gate held within the margin.
-    n_outside : int
-        Events after which the gap was above the margin, decided in fractions.
-    joined : tuple of (str, int)
-        Each group that has answers, and how many answers had been given after the event that
-        brought its first.
-    calibration : GateCalibration or None
-        What was known of true classes; None for a notion that needs none.
-
     Privacy
     -------
     A function of the released answers and of public groups: covered by the guarantee.
     """
 
     notion: RateNotion
+    """The margin, and what a group is compared with."""
     n_given: IntArray
+    """Answers given up to and including each event. Answers given together are one event. Shape
+    (n_events,).
+    """
     gaps: FloatArray
+    """Largest difference of rates after each event; 0.0 while one group alone has answers. Of rates
+    of true classes: what the gate held within the margin. Shape (n_events,).
+    """
     n_outside: int
+    """Events after which the gap was above the margin, decided in fractions."""
     joined: tuple[tuple[str, int], ...]
+    """Each group that has answers, and how many answers had been given after the event that brought
+    its first.
+    """
     calibration: GateCalibration | None = None
+    """What was known of true classes; None for a notion that needs none."""
 
     @classmethod
     def of(

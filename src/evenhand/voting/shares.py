@@ -90,13 +90,6 @@ class Shares:
 class Rounds:
     """A plan: which histogram is drawn in each round, and how many rows each round asks.
 
-    Parameters
-    ----------
-    histograms : tuple of NoisyHistogram
-        One for each round, all of the same number of classes.
-    n_rows : tuple of int
-        Rows asked in each round. The first asks all rows; later ones at most as many.
-
     Examples
     --------
     >>> plan = Rounds.once(NoisyHistogram(sigma=40.0, n_classes=2), 1000)
@@ -105,7 +98,9 @@ class Rounds:
     """
 
     histograms: tuple[NoisyHistogram, ...]
+    """One for each round, all of the same number of classes."""
     n_rows: tuple[int, ...]
+    """Rows asked in each round. The first asks all rows; later ones at most as many."""
 
     def __post_init__(self) -> None:
         if not self.histograms or len(self.histograms) != len(self.n_rows):
