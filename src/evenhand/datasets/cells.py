@@ -19,11 +19,6 @@ Cell = str | bool | int | float | None
 class CellColumn:
     """One column of cells; reads the same out of them as ``Column`` does out of a frame.
 
-    Parameters
-    ----------
-    values : sequence of str, bool, int, float or None
-        Finite numbers; no text where numbers are asked for.
-
     Examples
     --------
     >>> CellColumn([2, None]).numbers
@@ -33,6 +28,7 @@ class CellColumn:
     """
 
     values: Sequence[Cell]
+    """Finite numbers; no text where numbers are asked for."""
 
     @property
     def numbers(self) -> FloatArray:

@@ -32,43 +32,34 @@ _EPOCH: Final = datetime(1970, 1, 1)
 @stored
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
-    """One column: what it holds.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    kind : str
-        "numeric", "categorical", or "made": no value of it is learnt, and generators of tables
-        make it anew in the rows that they draw.
-    categories : tuple of str
-        All categories, as text (1, 1.0 and "1" are one category). Categorical only.
-    bounds : (float, float), optional
-        Smallest and largest value that counts; values beyond are moved to the end. Numeric only.
-    missing : bool
-        Whether "is missing" is worth a feature of its own.
-    integer : bool
-        Whether all values are whole numbers, so that drawn ones must be too. Numeric only.
-    date_unit : "day" or "second", optional
-        Of dates: what they, and the bounds, are counted in since 1970-01-01. Numeric only; for
-        generators of tables.
-    pattern : str, optional
-        How values are made up, see ``Pattern``: all of a value that is made anew, and what follows
-        the prefix of one that has a prefix (nothing, if not given).
-    prefix : int, optional
-        How many characters of a text are learnt, at least 1; categories are of these. Categorical
-        only; for generators of tables, which may release the categories.
-    """
+    """One column: what it holds."""
 
     name: str
+    """Name of the column."""
     kind: Kind | Literal["made"]
+    """``"numeric"``, "categorical", or "made": no value of it is learnt, and generators of tables
+    make it anew in the rows that they draw.
+    """
     categories: tuple[str, ...] = ()
+    """All categories, as text (1, 1.0 and "1" are one category). Categorical only."""
     bounds: tuple[float, float] | None = None
+    """Smallest and largest value that counts; values beyond are moved to the end. Numeric only."""
     missing: bool = False
+    """Whether "is missing" is worth a feature of its own."""
     integer: bool = False
+    """Whether all values are whole numbers, so that drawn ones must be too. Numeric only."""
     date_unit: DateUnit | None = None
+    """Of dates: what they, and the bounds, are counted in since 1970-01-01. Numeric only; for
+    generators of tables.
+    """
     pattern: str | None = None
+    """How values are made up, see ``Pattern``: all of a value that is made anew, and what follows
+    the prefix of one that has a prefix (nothing, if not given).
+    """
     prefix: int | None = None
+    """How many characters of a text are learnt, at least 1; categories are of these. Categorical
+    only; for generators of tables, which may release the categories.
+    """
 
     def __post_init__(self) -> None:
         one_of(f"kind of column {self.name!r}", self.kind, KINDS)

@@ -37,12 +37,6 @@ _CATEGORICAL = frozenset({"string", "boolean", "mixed-integer", "categorical"})
 class Column:
     """One column; what was read of it is kept, so that it is converted once.
 
-    Parameters
-    ----------
-    values : Series
-    where : str or Path
-        What messages call the table, or the file that it is from.
-
     Privacy
     -------
     As private as its rows. Messages quote a value only where ``show_values`` allows it.
@@ -58,6 +52,7 @@ class Column:
 
     values: pd.Series[Any] = field(repr=False)
     where: str | Path = "table"
+    """What messages call the table, or the file that it is from."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -32,20 +32,17 @@ LARGEST = 1e150
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Mean, standard deviation and median of one numeric column over the public rows.
-
-    Parameters
-    ----------
-    values, ranks : tuple of float
-        Some of the distinct public values, increasing, and the part of the public rows below each,
-        plus half of those that are equal to it. Empty where no curves are drawn.
-    """
+    """Mean, standard deviation and median of one numeric column over the public rows."""
 
     mean: float
     sd: float
     median: float
     values: tuple[float, ...] = ()
     ranks: tuple[float, ...] = ()
+    """``values`` and ``ranks``: some of the distinct public values, increasing, and the part of the
+    public rows below each, plus half of those that are equal to it. Empty where no curves are
+    drawn.
+    """
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, (self.mean, self.sd, self.median))) or self.sd <= 0:

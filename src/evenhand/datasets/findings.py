@@ -42,33 +42,22 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class InspectedColumn:
-    """What was found about one column.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    role : str
-        "feature", "label", "sensitive" or "unit".
-    holds : str
-        "numbers", "categories", or "nothing" that can be read.
-    missing : float
-        Share of the rows without a value, in [0, 1].
-    n_different : int or None
-        Different values; None for numbers, and above 1,000.
-    findings : tuple of Finding
-        Its problems, the grave ones first.
-    declared : bool
-        Whether a schema says what it holds.
-    """
+    """What was found about one column."""
 
     name: str
+    """Name of the column."""
     role: str
+    """``"feature"``, "label", "sensitive" or "unit"."""
     holds: str
+    """``"numbers"``, "categories", or "nothing" that can be read."""
     missing: float
+    """Share of the rows without a value, in [0, 1]."""
     n_different: int | None
+    """Different values; None for numbers, and above 1,000."""
     findings: tuple[Finding, ...]
+    """Its problems, the grave ones first."""
     declared: bool = False
+    """Whether a schema says what it holds."""
 
     @property
     def grave(self) -> tuple[Finding, ...]:

@@ -33,21 +33,15 @@ PIECES_OF_SAMPLE: Final = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
-    """One row group of one file.
-
-    Parameters
-    ----------
-    fragment : pyarrow.dataset.Fragment
-    start, n_rows : int
-        Rows before it, in the order of the paths, and in it.
-    written : (int, int)
-        When its file was written, in nanoseconds, and its bytes.
-    """
+    """One row group of one file."""
 
     fragment: Any = field(repr=False)
+    """A ``pyarrow.dataset.Fragment``."""
     start: int
     n_rows: int
+    """``start`` and ``n_rows``: rows before it, in the order of the paths, and in it."""
     written: tuple[int, int] = (0, 0)
+    """When its file was written, in nanoseconds, and its bytes."""
 
     @property
     def path(self) -> str:

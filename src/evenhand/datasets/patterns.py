@@ -34,11 +34,6 @@ _MOST: Final = 2**62
 class Pattern:
     """A text with places: ``#`` is a digit, ``?`` a letter, ``*`` a number without leading zeros.
 
-    Parameters
-    ----------
-    text : str
-        With one ``*``, or any number of ``#`` and ``?``.
-
     Examples
     --------
     >>> Pattern("C-##").made(np.array([1, 99])).tolist(), Pattern("C-##").capacity
@@ -48,6 +43,7 @@ class Pattern:
     """
 
     text: str
+    """With one ``*``, or any number of ``#`` and ``?``."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):

@@ -25,14 +25,10 @@ class DerivedExtractor(ABC):
     """Base of extractors that compute with the features of others.
 
     ``extract`` finds the features of the parts in its cache, so nothing is computed again.
-
-    Parameters
-    ----------
-    parts : tuple of FeatureExtractor
-        At least one.
     """
 
     parts: tuple[FeatureExtractor, ...]
+    """At least one."""
 
     @property
     @abstractmethod

@@ -81,14 +81,10 @@ class EfficientNetMaps(_Lite0):
     all together have length 1. Their means are first and second moments at each place, which say
     how pictures look (Harder et al. 2023). Make it with ``EfficientNetMaps.load``; needs the extra
     ``frechet``.
-
-    Parameters
-    ----------
-    blocks : tuple of int
-        Of 0 to 15; a later one sees a larger part of the picture.
     """
 
     blocks: tuple[int, ...]
+    """Of 0 to 15; a later one sees a larger part of the picture."""
 
     @classmethod
     def load(cls, size: tuple[int, int, int], blocks: Sequence[int]) -> EfficientNetMaps:

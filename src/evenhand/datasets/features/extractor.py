@@ -65,13 +65,6 @@ class FeatureExtractor(Protocol):
 class ExtractorRecord:
     """Which extractor it was: what a claim names, and what a saved model remembers.
 
-    Parameters
-    ----------
-    name, version, dimension, trained_on, licence, digest
-        See ``FeatureExtractor``.
-    shape, mean, sd : tuple, optional
-        How pictures are prepared; known of a ``NetworkExtractor``.
-
     Examples
     --------
     >>> record = ExtractorRecord(
@@ -93,9 +86,14 @@ class ExtractorRecord:
     trained_on: str
     licence: str
     digest: str
+    """``name``, ``version``, ``dimension``, ``trained_on``, ``licence`` and ``digest``: see
+    ``FeatureExtractor``.
+    """
     shape: tuple[int, ...] | None = None
     mean: tuple[float, ...] | None = None
     sd: tuple[float, ...] | None = None
+    """``shape``, ``mean`` and ``sd``: how pictures are prepared; known of a ``NetworkExtractor``.
+    """
 
     def __post_init__(self) -> None:
         for name in ("name", "version", "trained_on", "licence", "digest"):

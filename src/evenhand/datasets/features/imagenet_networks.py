@@ -45,11 +45,6 @@ COUNTED: Final = "num_batches_tracked"  # of batch normalisation; older files la
 class ImageNetNetwork(ABC):
     """Base of the two networks: an architecture, and where its features come from.
 
-    Parameters
-    ----------
-    start : str
-        Digest of the weights that it starts from; set by ``pretrained``. Empty: fresh ones.
-
     Notes
     -----
     Both have batch normalisation, which reads all pictures of a batch: they cannot be trained by
@@ -60,6 +55,7 @@ class ImageNetNetwork(ABC):
     n_features: ClassVar[int]
 
     start: str = ""
+    """Digest of the weights that it starts from; set by ``pretrained``. Empty: fresh ones."""
 
     @classmethod
     @abstractmethod

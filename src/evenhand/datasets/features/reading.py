@@ -38,35 +38,29 @@ NETWORKS: Final = dict(zip(WEIGHTS, (ResNet50, DenseNet121), strict=True))
 
 @dataclass(frozen=True, kw_only=True)
 class PictureReading:
-    """What is done with the pictures that tables list, before anything is learnt.
-
-    Parameters
-    ----------
-    extractor : str
-        A word of ``EXTRACTORS``; a file of ONNX; ``resnet50=FILE`` or ``densenet121=FILE`` with
-        weights of that network; several of these, joined by "+", one of them in a file at most; or
-        "none", for learners that read pixels.
-    size : int, optional
-        Height and width: the middle square is cut out and resized. Default: as they are.
-    mode : {"RGB", "L"}
-        Colour, or grey.
-    features : str, optional
-        Folder where features are kept, see ``extract``; "none" keeps none. Default: the user's
-        cache.
-    trained_on, licence : str
-        Of a network in a file, for the claim.
-    mean, sd : tuple of float
-        Of a network in a file of ONNX: it takes ``(pixel - mean) / sd`` of pixels in [0, 1].
-    """
+    """What is done with the pictures that tables list, before anything is learnt."""
 
     extractor: str = DEFAULT
+    """A word of ``EXTRACTORS``; a file of ONNX; ``resnet50=FILE`` or ``densenet121=FILE`` with
+    weights of that network; several of these, joined by "+", one of them in a file at most; or
+    "none", for learners that read pixels.
+    """
     size: int | None = None
+    """Height and width: the middle square is cut out and resized. Default: as they are."""
     mode: str = "RGB"
+    """Colour, or grey. One of "RGB", "L"."""
     features: str | None = None
+    """Folder where features are kept, see ``extract``; "none" keeps none. Default: the user's
+    cache.
+    """
     trained_on: str = ""
     licence: str = ""
+    """``trained_on`` and ``licence``: of a network in a file, for the claim."""
     mean: tuple[float, ...] = (0.0,)
     sd: tuple[float, ...] = (1.0,)
+    """``mean`` and ``sd``: of a network in a file of ONNX: it takes ``(pixel - mean) / sd`` of
+    pixels in [0, 1].
+    """
 
     def __post_init__(self) -> None:
         for part in fields(self):

@@ -105,21 +105,14 @@ def rotated(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnknownGroups:
-    """Private pictures without groups, and a public reference set that has them.
-
-    Parameters
-    ----------
-    private : ImageData
-        Without groups.
-    reference : ImageData
-        With them, the groups evenly spread.
-    truth : ndarray
-        The groups of ``private``, to measure by and for nothing else.
-    """
+    """Private pictures without groups, and a public reference set that has them."""
 
     private: ImageData
+    """Without groups."""
     reference: ImageData
+    """With them, the groups evenly spread."""
     truth: Array
+    """The groups of ``private``, to measure by and for nothing else."""
 
 
 def unknown_groups(

@@ -39,26 +39,17 @@ class _Bad(Exception):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PictureFiles:
-    """Pictures in files, decoded where rows are taken: ``files[rows]`` is an array.
-
-    Parameters
-    ----------
-    paths : tuple of Path
-    side : tuple of int
-        Height and width of every picture.
-    mode : {"RGB", "L"}
-        Colour, or grey.
-    cut : bool
-        Whether the middle square is cut out and resized.
-    channels_first : bool
-        (n, c, h, w); otherwise (n, h, w, 3), or (n, h, w) of grey ones.
-    """
+    """Pictures in files, decoded where rows are taken: ``files[rows]`` is an array."""
 
     paths: tuple[Path, ...]
     side: tuple[int, int]
+    """Height and width of every picture."""
     mode: str
+    """Colour, or grey. One of "RGB", "L"."""
     cut: bool
+    """Whether the middle square is cut out and resized."""
     channels_first: bool = False
+    """(n, c, h, w); otherwise (n, h, w, 3), or (n, h, w) of grey ones."""
 
     dtype = np.dtype(np.uint8)
 

@@ -22,21 +22,14 @@ ENDINGS: Final = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".we
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Manifest:
-    """The pictures that a table lists, one a row.
-
-    Parameters
-    ----------
-    folder : Path
-        That of the table; no picture may lie outside.
-    names : tuple of str or None
-        As they stand in the column ``path``; None where there is none.
-    where : str
-        What messages call the table.
-    """
+    """The pictures that a table lists, one a row."""
 
     folder: Path
+    """That of the table; no picture may lie outside."""
     names: tuple[str | None, ...]
+    """As they stand in the column ``path``; None where there is none."""
     where: str
+    """What messages call the table."""
 
     @classmethod
     def of(cls, frame: pd.DataFrame, path: str | Path) -> Manifest:

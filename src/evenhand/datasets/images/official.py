@@ -20,19 +20,13 @@ Progress = Callable[[int, int], None] | None
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialSet:
-    """A set of pictures that nobody may pass on: its owners' page, and what lies in its folder.
-
-    Parameters
-    ----------
-    name, title : str
-        Of the data set, and for messages.
-    page : str
-        Where its owners give it away.
-    """
+    """A set of pictures that nobody may pass on: its owners' page, and what lies in its folder."""
 
     name: str
     title: str
+    """``name`` and ``title``: of the data set, and for messages."""
     page: str
+    """Where its owners give it away."""
 
     def file(self, folder: str | Path, *names: str) -> tuple[Path, ...]:
         """Return files or folders of these names in a folder.
