@@ -54,31 +54,23 @@ USUAL_STEPS: Final = 1500
 
 @dataclass(frozen=True, kw_only=True)
 class GroupPull:
-    """How training pulls the groups' rates together.
-
-    Parameters
-    ----------
-    margin : float
-        Gaps up to it are left alone. In [0, 1].
-    reference : {"rest", "pairwise", "overall"}
-        What a group's rate is compared with, as in ``fairness.DemographicParity``. Between three
-        or more groups ``"pairwise"`` is kept by half the margin to the overall rate.
-    strength : float
-        Largest size of a multiplier. Greater than 0.
-    step : float
-        How fast multipliers rise, per step and unit of gap.
-    share : float
-        Part of the clip norm that the statistic of one record takes, in (0, 1).
-    memory : int
-        Steps over which the noisy tables are averaged.
-    """
+    """How training pulls the groups' rates together."""
 
     margin: float = 0.0
+    """Gaps up to it are left alone. In [0, 1]."""
     reference: str = "rest"
+    """What a group's rate is compared with, as in ``fairness.DemographicParity``. Between three or
+    more groups ``"pairwise"`` is kept by half the margin to the overall rate. One of "rest",
+    "pairwise", "overall".
+    """
     strength: float = 1.0
+    """Largest size of a multiplier. Greater than 0."""
     step: float = 0.05
+    """How fast multipliers rise, per step and unit of gap."""
     share: float = 0.25
+    """Part of the clip norm that the statistic of one record takes, in (0, 1)."""
     memory: int = 50
+    """Steps over which the noisy tables are averaged."""
 
     def __post_init__(self) -> None:
         _checks.closed_unit("margin", self.margin)
@@ -96,23 +88,22 @@ class GroupPull:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DPSGDModel:
-    """What training leaves.
-
-    Parameters
-    ----------
-    network : tuple of (weights, bias), or torch.nn.Module
-        Layers of shapes (n_in, n_out) and (n_out,), ReLU between them: one is logistic regression.
-        The last has one score for two classes (class 1 against class 0), else one per class.
-    multipliers : array, shape (n_groups, n_classes)
-        Where the pull between groups ended; empty without it. Public, as the model is.
-    table : array, shape (n_groups, n_classes)
-        The noisy share of records of each group that was given each class, over the steps whose
-        weights are averaged; empty without a pull. Public, as the model is.
-    """
+    """What training leaves."""
 
     network: Any
+    """Tuple of (weights, bias), of shapes (n_in, n_out) and (n_out,), ReLU between them: one is
+    logistic regression. The last has one score for two classes (class 1 against class 0), else one
+    per class. Or a ``torch.nn.Module``.
+    """
     multipliers: FloatArray
+    """Where the pull between groups ended; empty without it. Public, as the model is. Shape
+    (n_groups, n_classes).
+    """
     table: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    """The noisy share of records of each group that was given each class, over the steps whose
+    weights are averaged; empty without a pull. Public, as the model is. Shape (n_groups,
+    n_classes).
+    """
 
 
 class Descent(Protocol):
@@ -169,33 +160,22 @@ def descend(
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyNetwork:
-    """What is trained by noisy steps: settings that DP-SGD and DP-FERMI share.
-
-    Parameters
-    ----------
-    hidden : tuple of int
-        Widths of hidden layers; none is logistic regression.
-    skip : bool
-        Whether the last layer reads the rows beside the last hidden layer.
-    architecture : Architecture or torch.nn.Module, optional
-        Another network, of PyTorch; see ``learners.nets.per_record``.
-    device : str
-        Where that is trained, as PyTorch names it.
-    clip_norm : float
-        Largest norm of what one record adds to a step. Greater than 0.
-    learning_rate : float
-        Greater than 0.
-    averaged : float
-        Part of the steps, at the end, whose weights are averaged, in (0, 1].
-    """
+    """What is trained by noisy steps: settings that DP-SGD and DP-FERMI share."""
 
     hidden: tuple[int, ...] = ()
+    """Widths of hidden layers; none is logistic regression."""
     skip: bool = False
+    """Whether the last layer reads the rows beside the last hidden layer."""
     architecture: Any = None
+    """An ``Architecture`` or a ``torch.nn.Module``; see ``learners.nets.per_record``."""
     device: str = "cpu"
+    """Where that is trained, as PyTorch names it."""
     clip_norm: float = 1.0
+    """Largest norm of what one record adds to a step. Greater than 0."""
     learning_rate: float = 4.0
+    """Greater than 0."""
     averaged: float = 0.5
+    """Part of the steps, at the end, whose weights are averaged, in (0, 1]."""
 
     def __post_init__(self) -> None:
         for width in self.hidden:

@@ -28,21 +28,6 @@ class StackedFairLogistic(GroupLearner):
     Each model starts from its free optimum (``StackedLogistic``) and takes ``steps`` steps of Adam
     on its whole partition; every ``PRIMAL`` steps its multipliers move (Fioretto et al. 2020).
 
-    Parameters
-    ----------
-    function : RowFunction
-        h.
-    alpha : float
-        At least 0.
-    C : float
-        Inverse strength of the penalty, as for ``StackedLogistic``.
-    step : float
-        Of the multipliers, for a difference of means over all rows; greater than 0.
-    steps : int
-        Of the weights.
-    learning_rate : float
-        Of Adam, constant.
-
     Notes
     -----
     Of all weights that a model had when its multipliers moved, those are kept whose violation on
@@ -51,11 +36,17 @@ class StackedFairLogistic(GroupLearner):
     """
 
     function: RowFunction
+    """The h above."""
     alpha: float
+    """At least 0."""
     C: float = 1.0
+    """Inverse strength of the penalty, as for ``StackedLogistic``."""
     step: float = 1.0
+    """Of the multipliers, for a difference of means over all rows; greater than 0."""
     steps: int = 100
+    """Of the weights."""
     learning_rate: float = 0.05
+    """Of Adam, constant."""
 
     PRIMAL: int = field(default=5, init=False, repr=False)
 

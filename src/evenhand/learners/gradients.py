@@ -62,23 +62,19 @@ class DenseGradients:
     Every layer's gradient is an outer product, of the layer's input and of what is propagated back
     to it, so its squared norm over a record is ``|back|^2 |input|^2`` (ghost clipping; Goodfellow
     2015).
-
-    Parameters
-    ----------
-    shapes : tuple of (int, int)
-        Of each layer, the bias as a further row. The last has one score for two classes (class 1
-        against class 0), else one per class.
-    n_classes : int
-    start : ndarray of float64, shape (n_weights,)
-    skip : bool
-        Whether the last layer reads the row itself beside the last hidden layer: a logistic
-        regression, and what the hidden layers add to it.
     """
 
     shapes: tuple[tuple[int, int], ...]
+    """Of each layer, the bias as a further row. The last has one score for two classes (class 1
+    against class 0), else one per class.
+    """
     n_classes: int
     start: FloatArray
+    """Shape (n_weights,)."""
     skip: bool = False
+    """Whether the last layer reads the row itself beside the last hidden layer: a logistic
+    regression, and what the hidden layers add to it.
+    """
 
     @classmethod
     def of(

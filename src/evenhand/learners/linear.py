@@ -25,18 +25,16 @@ JITTER: Final = 1e-12  # relative; keeps a saturated Hessian invertible without 
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticStack:
-    """Fitted logistic regressions, one per partition.
-
-    Parameters
-    ----------
-    coef : array, shape (n_models, n_scores, d)
-        ``n_scores`` is 1 for two classes (class 1 against class 0), else the number of classes.
-    intercept : array, shape (n_models, n_scores)
-        ``-inf`` for a class that the partition does not hold: it is never predicted.
-    """
+    """Fitted logistic regressions, one per partition."""
 
     coef: FloatArray = field(repr=False)
+    """``n_scores`` is 1 for two classes (class 1 against class 0), else the number of classes.
+    Shape (n_models, n_scores, d).
+    """
     intercept: FloatArray = field(repr=False)
+    """``-inf`` for a class that the partition does not hold: it is never predicted. Shape
+    (n_models, n_scores).
+    """
 
     @property
     def n_models(self) -> int:
@@ -75,14 +73,6 @@ class StackedLogistic:
     as ``sklearn.linear_model.LogisticRegression(C=C)`` does, multinomial for more than two
     classes.
 
-    Parameters
-    ----------
-    C : float
-        Inverse strength of the penalty, as in scikit-learn. Greater than 0.
-    tolerance : float
-        A model is done when no entry of its gradient is larger, in units of the largest entry of
-        its column (at least 1).
-
     Notes
     -----
     Two exact reductions make it fast. A column that is constant in a partition has coefficient 0
@@ -97,7 +87,11 @@ class StackedLogistic:
     """
 
     C: float = 1.0
+    """Inverse strength of the penalty, as in scikit-learn. Greater than 0."""
     tolerance: float = 1e-7
+    """A model is done when no entry of its gradient is larger, in units of the largest entry of its
+    column (at least 1).
+    """
 
     def __post_init__(self) -> None:
         _checks.positive("C", self.C)

@@ -21,13 +21,6 @@ class StackedParityLogistic(GroupLearner):
     of its other rows, so ``w . d_z`` is the group's difference of mean scores. For several classes
     the last term is summed over their scores.
 
-    Parameters
-    ----------
-    weight : float
-        Of the penalty, at least 0; ``inf`` makes the mean scores equal.
-    C, tolerance : float
-        As for ``StackedLogistic``.
-
     Notes
     -----
     No solver of its own. With ``D`` the rows ``d_z`` and ``M = (I + C weight n_t D'D)^(-1/2)``, the
@@ -37,8 +30,10 @@ class StackedParityLogistic(GroupLearner):
     """
 
     weight: float
+    """Of the penalty, at least 0; ``inf`` makes the mean scores equal."""
     C: float = 1.0
     tolerance: float = 1e-7
+    """``C`` and ``tolerance``: as for ``StackedLogistic``."""
 
     def __post_init__(self) -> None:
         if self.weight != np.inf:

@@ -19,12 +19,6 @@ from evenhand.typing import FloatArray
 class Whitening:
     """An affine map of rows after which their columns are uncorrelated and about equally spread.
 
-    Parameters
-    ----------
-    center : array, shape (d,)
-    matrix : array, shape (d, d)
-        ``(X - center) @ matrix`` are the whitened rows.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(500, 2)) @ [[1.0, 2.0], [0.0, 0.1]]
@@ -34,7 +28,9 @@ class Whitening:
     """
 
     center: FloatArray
+    """Shape (d,)."""
     matrix: FloatArray
+    """``(X - center) @ matrix`` are the whitened rows. Shape (d, d)."""
 
     @classmethod
     def of(cls, X: FloatArray, *, damping: float) -> Self:
@@ -81,18 +77,14 @@ class Whitening:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Preconditioner:
-    """A linear map of the weights of a problem, by its curvature.
-
-    Parameters
-    ----------
-    lower : ndarray of float64, shape (n_weights, n_weights), or None
-        Lower triangular L with ``L L^T`` the curvature. None: the weights themselves.
-    inverse : ndarray of float64, shape (n_weights, n_weights), or None
-        Its inverse.
-    """
+    """A linear map of the weights of a problem, by its curvature."""
 
     lower: FloatArray | None = None
+    """Lower triangular L with ``L L^T`` the curvature. None: the weights themselves. Shape
+    (n_weights, n_weights).
+    """
     inverse: FloatArray | None = None
+    """Its inverse. Shape (n_weights, n_weights)."""
 
     @classmethod
     def of(cls, curvature: FloatArray) -> Self:

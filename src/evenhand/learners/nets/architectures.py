@@ -40,15 +40,10 @@ class Architecture(Protocol):
 @stored
 @dataclass(frozen=True)
 class Dense:
-    """Fully connected layers with ReLU between them.
-
-    Parameters
-    ----------
-    hidden : tuple of int
-        Widths of the hidden layers.
-    """
+    """Fully connected layers with ReLU between them."""
 
     hidden: tuple[int, ...] = (64, 64)
+    """Widths of the hidden layers."""
 
     def __post_init__(self) -> None:
         for width in self.hidden:

@@ -44,23 +44,18 @@ class TrainedTogether:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Together:
-    """What many networks learn, and which of them have batches of one shape.
-
-    Parameters
-    ----------
-    targets : ndarray of float64, shape (n, n_classes)
-        Weights of the classes, of all rows.
-    allowed : ndarray of float64, shape (n_models, n_classes)
-        0, or ``-inf`` for a class that the rows of a model do not hold; class 0 without rows.
-    shapes : mapping from (steps, width) to models
-        Those with two classes; the others have nothing to learn.
-    """
+    """What many networks learn, and which of them have batches of one shape."""
 
     rows: Sequence[IntArray] = field(repr=False)
     targets: FloatArray = field(repr=False)
+    """Weights of the classes, of all rows. Shape (n, n_classes)."""
     allowed: FloatArray = field(repr=False)
+    """0, or ``-inf`` for a class that the rows of a model do not hold; class 0 without rows. Shape
+    (n_models, n_classes).
+    """
     streams: Sequence[np.random.Generator] = field(repr=False)
     shapes: dict[tuple[int, int], list[int]] = field(repr=False)
+    """The models with two classes, by (steps, width); the others have nothing to learn."""
 
     @classmethod
     def of(

@@ -46,28 +46,20 @@ _MEMORY: Final = 0.99  # of the running mean of the weights
 
 @dataclass(frozen=True, kw_only=True)
 class PatchNetwork:
-    """Layers that are shared by all patches of a picture; see the module.
-
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Channels, height and width. Pictures whose sides are no multiple of ``patch`` are filled
-        up with zeros.
-    n_heads : int
-        Conditions.
-    width : int
-        Numbers that stand for a patch inside.
-    n_blocks : int
-        Layers that read the patches around.
-    patch : int
-        Pixels along the side of a patch.
-    """
+    """Layers that are shared by all patches of a picture; see the module."""
 
     shape: tuple[int, int, int]
+    """Channels, height and width. Pictures whose sides are no multiple of ``patch`` are filled up
+    with zeros.
+    """
     n_heads: int
+    """Conditions."""
     width: int = 48
+    """Numbers that stand for a patch inside."""
     n_blocks: int = 2
+    """Layers that read the patches around."""
     patch: int = 4
+    """Pixels along the side of a patch."""
 
     def __post_init__(self) -> None:
         for name in ("n_heads", "width", "n_blocks", "patch"):
@@ -220,24 +212,17 @@ class Expectation(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Denoiser:
-    """A network beside a known expectation, and how it learns.
-
-    Parameters
-    ----------
-    network : PatchNetwork
-    known : Expectation
-    n_draws : int
-        Noise levels with noise that a record is given in one step (noise multiplicity).
-    level, spread : float
-        The median of the noise levels, in units of a pixel, and the standard deviation of their
-        logarithm (Karras et al. 2022).
-    """
+    """A network beside a known expectation, and how it learns."""
 
     network: PatchNetwork
     known: Expectation
     n_draws: int = 1
+    """Noise levels with noise that a record is given in one step (noise multiplicity)."""
     level: float = 0.6
     spread: float = 0.9
+    """``level`` and ``spread``: the median of the noise levels, in units of a pixel, and the
+    standard deviation of their logarithm (Karras et al. 2022).
+    """
 
     def clipped_sum(
         self,

@@ -20,30 +20,22 @@ AT_ONCE: Final = 512
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleLearner:
-    """Trains a network that maps rows in float32 to scores (n, n_classes).
-
-    Parameters
-    ----------
-    module : Architecture or torch.nn.Module
-        An architecture starts from weights that ``rng`` draws. A module is never changed: training
-        starts from its weights, which are public (fresh ones, or those of a pretrained network).
-    epochs : int
-    batch_size : int
-    learning_rate, weight_decay : float
-        Of Adam.
-    regularizer : Regularizer, optional
-        What the module learns beside its targets, the weights of the groups included.
-    device : str
-        Where it is trained; the trained network is on the processor.
-    """
+    """Trains a network that maps rows in float32 to scores (n, n_classes)."""
 
     module: Any
+    """An architecture starts from weights that ``rng`` draws. A module of PyTorch is never changed:
+    training starts from its weights, which are public (fresh ones, or those of a pretrained
+    network).
+    """
     epochs: int = 10
     batch_size: int = 256
     learning_rate: float = 0.003
     weight_decay: float = 1e-4
+    """``learning_rate`` and ``weight_decay``: of Adam."""
     regularizer: Regularizer | None = None
+    """What the module learns beside its targets, the weights of the groups included."""
     device: str = "cpu"
+    """Where it is trained; the trained network is on the processor."""
 
     def __post_init__(self) -> None:
         require_torch("A module")

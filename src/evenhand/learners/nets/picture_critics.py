@@ -41,15 +41,10 @@ class CriticNetwork(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class DenseCritic:
-    """Fully connected layers; the last has one score per condition.
-
-    Parameters
-    ----------
-    hidden : tuple of int
-        Widths of the hidden layers.
-    """
+    """Fully connected layers; the last has one score per condition."""
 
     hidden: tuple[int, ...] = (24,)
+    """Widths of the hidden layers."""
 
     def __post_init__(self) -> None:
         for width in self.hidden:
@@ -78,15 +73,6 @@ class DenseCritic:
 class ConvCritic:
     """Convolutions of stride 2, then class projection: a score, and more by the condition.
 
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Channels, height and width of a picture.
-    filters : tuple of int
-        Maps of every layer; (64, 128, 256) are those of GS-WGAN.
-    kernel : int
-        Side of a filter, odd.
-
     Notes
     -----
     The score of a picture under a condition is ``(v + e) . h + b`` of the last maps ``h``, with one
@@ -97,8 +83,11 @@ class ConvCritic:
     """
 
     shape: tuple[int, int, int]
+    """Channels, height and width of a picture."""
     filters: tuple[int, ...] = (8, 16, 32)
+    """Maps of every layer; (64, 128, 256) are those of GS-WGAN."""
     kernel: int = 5
+    """Side of a filter, odd."""
 
     def __post_init__(self) -> None:
         for width in self.filters:
@@ -145,33 +134,29 @@ class ConvCritic:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticTraining:
-    """How a critic learns to tell real pictures from generated ones.
-
-    Parameters
-    ----------
-    loss : {"logistic", "wasserstein"}
-        "wasserstein" has a gradient penalty (Gulrajani et al. 2017) and a drift term.
-    learning_rate : float
-        Of Adam with betas (0.5, 0.9).
-    input_noise : float
-        Standard deviation of noise on what a critic is shown while it learns; 0 for none.
-    penalty, drift : float
-        Weights of the gradient penalty and of the squared score; only "wasserstein" has them.
-    gold : bool
-        Weigh generated pictures by ``exp(score)``, normalised over a batch (GOLD, Mo et al. 2019):
-        those that the critic takes for real count more.
-    spectral : bool
-        Divide every matrix of a critic by its largest singular value (Miyato et al. 2018), so that
-        no layer stretches a picture's change; filters are read as (maps, inputs).
-    """
+    """How a critic learns to tell real pictures from generated ones."""
 
     loss: str = "logistic"
+    """``"wasserstein"`` has a gradient penalty (Gulrajani et al. 2017) and a drift term. One of
+    "logistic", "wasserstein".
+    """
     learning_rate: float = 1e-3
+    """Of Adam with betas (0.5, 0.9)."""
     input_noise: float = 0.2
+    """Standard deviation of noise on what a critic is shown while it learns; 0 for none."""
     penalty: float = 10.0
     drift: float = 1e-3
+    """``penalty`` and ``drift``: weights of the gradient penalty and of the squared score; only
+    "wasserstein" has them.
+    """
     gold: bool = False
+    """Weigh generated pictures by ``exp(score)``, normalised over a batch (GOLD, Mo et al. 2019):
+    those that the critic takes for real count more.
+    """
     spectral: bool = False
+    """Divide every matrix of a critic by its largest singular value (Miyato et al. 2018), so that
+    no layer stretches a picture's change; filters are read as (maps, inputs).
+    """
 
     def __post_init__(self) -> None:
         _checks.one_of("loss", self.loss, LOSSES)

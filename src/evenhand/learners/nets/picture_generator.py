@@ -33,20 +33,6 @@ Weights = dict[str, Any]
 class GrowingNetwork:
     """A linear layer to a small map, then convolutions that double it until it is a picture.
 
-    Parameters
-    ----------
-    shape : (int, int, int)
-        Channels, height and width of a picture.
-    n_heads : int
-        Conditions; each is one of the inputs, one-hot.
-    n_noise : int
-        Normal inputs beside it.
-    width : int
-        Maps of the first layer; halved with every doubling.
-    residual : bool
-        Every doubling is a residual block (He et al. 2016) of two convolutions, beside one of
-        1 x 1, as in GS-WGAN; else it is one convolution.
-
     Notes
     -----
     Two 3 x 3 convolutions or more, leaky rectifiers, and every pixel's features at the same root
@@ -56,10 +42,17 @@ class GrowingNetwork:
     """
 
     shape: tuple[int, int, int]
+    """Channels, height and width of a picture."""
     n_heads: int
+    """Conditions; each is one of the inputs, one-hot."""
     n_noise: int = 16
+    """Normal inputs beside it."""
     width: int = 48
+    """Maps of the first layer; halved with every doubling."""
     residual: bool = False
+    """Every doubling is a residual block (He et al. 2016) of two convolutions, beside one of 1 x 1,
+    as in GS-WGAN; else it is one convolution.
+    """
 
     def __post_init__(self) -> None:
         for side in self.shape:

@@ -19,36 +19,28 @@ AIM = 0.9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Regularizer:
-    """A constraint for each model on its own rows, and a network to start from and stay near.
-
-    Parameters
-    ----------
-    function : RowFunction, optional
-        h; the constraint is ``|E[h | A = a] - E[h]| <= alpha`` on the rows of a model. None: there
-        is no constraint.
-    alpha : float
-        At least 0.
-    weights : ndarray of float64, shape (n, n_groups), optional
-        Groups of all rows: one-hot, probabilities, or unbiased weights. Default, for a constraint:
-        the groups that ``Learner.fit`` is given.
-    truth : ndarray of float64, shape (n, n_classes), optional
-        True classes that h reads. Default: what the models learn.
-    step : float
-        Of the multipliers, for a difference of means over all rows; greater than 0.
-    start : optional
-        A network from which every model starts, as its learner has it: a sequence of layers (weight
-        and bias), or a module.
-    pull : float, default 0
-        Weight of the squared distance to ``start``, beside a mean loss.
-    """
+    """A constraint for each model on its own rows, and a network to start from and stay near."""
 
     function: RowFunction | None = None
+    """h; the constraint is ``|E[h | A = a] - E[h]| <= alpha`` on the rows of a model. None: there
+    is no constraint.
+    """
     alpha: float = 0.0
+    """At least 0."""
     weights: FloatArray | None = field(default=None, repr=False)
+    """Groups of all rows: one-hot, probabilities, or unbiased weights. Default, for a constraint:
+    the groups that ``Learner.fit`` is given. Shape (n, n_groups).
+    """
     truth: FloatArray | None = field(default=None, repr=False)
+    """True classes that h reads. Default: what the models learn. Shape (n, n_classes)."""
     step: float = 1.0
+    """Of the multipliers, for a difference of means over all rows; greater than 0."""
     start: Any = field(default=None, repr=False)
+    """A network from which every model starts, as its learner has it: a sequence of layers (weight
+    and bias), or a module. Optional.
+    """
     pull: float = 0.0
+    """Weight of the squared distance to ``start``, beside a mean loss."""
 
     def __post_init__(self) -> None:
         _checks.non_negative("alpha", self.alpha)
