@@ -22,18 +22,12 @@ class GroupMissingInPartition(UserWarning):
 
 @dataclass(frozen=True, kw_only=True)
 class MissingGroups:
-    """Teachers that hold no record of some group, and a number of teachers that would do. Private.
-
-    Parameters
-    ----------
-    missing : dict of str to tuple of int
-        Group, and the teachers without it; groups that every teacher holds are left out.
-    enough : int
-        Number of teachers, each with about ten records of the smallest group; at least 1.
-    """
+    """Teachers that hold no record of some group, and how many teachers would do. Private."""
 
     missing: dict[str, tuple[int, ...]]
+    """Group, and the teachers without it; groups that every teacher holds are left out."""
     enough: int
+    """Number of teachers, each with about ten records of the smallest group; at least 1."""
 
 
 class GroupsOfTeachers(Private):

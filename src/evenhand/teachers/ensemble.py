@@ -65,17 +65,7 @@ class Teachers(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PrivateRecords:
-    """What teachers are fitted on: the arguments of ``Teachers.fit``. Prints nothing.
-
-    Parameters
-    ----------
-    X, y, partition, n_classes, rng, progress
-        As for ``Teachers.fit``.
-    groups : array of int or None, shape (n_records,)
-        Codes of the private records' groups, in [0, n_groups).
-    n_groups : int
-        Public.
-    """
+    """What teachers are fitted on: the arguments of ``Teachers.fit``. Prints nothing."""
 
     X: Any
     y: Any
@@ -83,8 +73,15 @@ class PrivateRecords:
     n_classes: int
     rng: np.random.Generator
     progress: Progress | None = None
+    """``X``, ``y``, ``partition``, ``n_classes``, ``rng`` and ``progress``: as for
+    ``Teachers.fit``.
+    """
     groups: Any = None
+    """Codes of the private records' groups, in [0, n_groups). Array of int or None of shape
+    (n_records,).
+    """
     n_groups: int = 1
+    """Public."""
 
     def checked(self, teachers: Any) -> PrivateRecords:
         """Return the same as arrays that fit each other and the partition.

@@ -28,19 +28,6 @@ class Partition:
     Make one with :func:`by_position`, :func:`by_unit` or :func:`by_coin`. An assignment of your own
     is safe only if the teacher of a record depends on nothing but its own position, unit or coin.
 
-    Parameters
-    ----------
-    teacher : array of int, shape (n_records,)
-        Teacher of each record, in [0, n_teachers). Never printed.
-    n_teachers : int
-        At least 1. A teacher may be empty.
-    unit : str
-        Whom one step between neighbors changes: ``"record"``, ``"person"`` or any other noun.
-    neighbors : str
-        ``"replace one"`` or ``"add or remove one"``.
-    key : bytes or None
-        The key of a keyed assignment. It stays with the curator and is never printed.
-
     Privacy
     -------
     Between neighbors one teacher's records change and all other teachers keep theirs, so one
@@ -48,10 +35,15 @@ class Partition:
     """
 
     teacher: IntArray = field(repr=False)
+    """Teacher of each record, in [0, n_teachers). Never printed. Shape (n_records,)."""
     n_teachers: int
+    """At least 1. A teacher may be empty."""
     unit: str
+    """Whom one step between neighbors changes: ``"record"``, ``"person"`` or any other noun."""
     neighbors: Neighbors
+    """``"replace one"`` or ``"add or remove one"``."""
     key: bytes | None = field(default=None, repr=False)
+    """The key of a keyed assignment. It stays with the curator and is never printed."""
 
     def __post_init__(self) -> None:
         _checks.at_least("n_teachers", self.n_teachers, 1)
