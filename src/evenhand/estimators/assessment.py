@@ -42,27 +42,17 @@ _RANGES: Final = "write these into a column of their own, as the names of groups
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View:
-    """The noisy table by one grouping: a column, or all of them together.
-
-    Parameters
-    ----------
-    by : str
-    groups : tuple of str
-    counts : NoisyCounts
-    gaps : tuple of Estimate
-        Of every notion that the table allows.
-    selection : tuple of tuple of Estimate
-        Rates of each class (one of two: the last), by group.
-    errors : tuple of Estimate
-        By group; empty where truth is not known.
-    """
+    """The noisy table by one grouping: a column, or all of them together."""
 
     by: str
     groups: tuple[str, ...]
     counts: NoisyCounts
     gaps: tuple[Estimate, ...]
+    """Of every notion that the table allows."""
     selection: tuple[tuple[Estimate, ...], ...]
+    """Rates of each class (one of two: the last), by group."""
     errors: tuple[Estimate, ...]
+    """By group; empty where truth is not known."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for machines."""
@@ -80,16 +70,6 @@ class View:
 class Assessment:
     """What may be published of decisions: noisy counts, gaps and rates with intervals, the claim.
 
-    Parameters
-    ----------
-    classes : tuple of str
-    views : tuple of View
-        By each column, and by all together where there are several.
-    guarantee_ : Guarantee
-    ledger_ : Ledger
-    scale : float
-        Of the noise on each released count, in records.
-
     Privacy
     -------
     All of it is the released table and public facts; it may be published as it is.
@@ -97,9 +77,11 @@ class Assessment:
 
     classes: tuple[str, ...]
     views: tuple[View, ...]
+    """By each column, and by all together where there are several."""
     guarantee_: Guarantee
     ledger_: Ledger
     scale: float
+    """Of the noise on each released count, in records."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for machines."""

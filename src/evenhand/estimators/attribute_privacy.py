@@ -26,23 +26,16 @@ UNIT: Final = attribute_of("person")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PeopleInputs:
-    """Rows whose features and labels are public, with groups that are not.
-
-    Parameters
-    ----------
-    data : FitInputs
-        ``X_private`` are all rows.
-    encoder : PublicEncoder or PixelEncoder
-        Fitted on these rows: their features are public.
-    X_encoded : ndarray, shape (n, n_features), or pictures
-    groups : GroupCodes
-        Private.
-    """
+    """Rows whose features and labels are public, with groups that are not."""
 
     data: FitInputs
+    """``X_private`` are all rows."""
     encoder: PublicEncoder | PixelEncoder
+    """Fitted on these rows: their features are public."""
     X_encoded: Any
+    """Shape (n, n_features)."""
     groups: GroupCodes
+    """Private."""
 
     @property
     def are_pictures(self) -> bool:

@@ -42,21 +42,13 @@ DRAWS: Final = 4000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parts:
-    """The parts into which one column is cut, by public rows alone.
-
-    Parameters
-    ----------
-    name : str
-    words : tuple of str
-        One for each part; the last is for what is missing, or no category of the others.
-    edges : ndarray or None
-        Of a numeric column, ascending; None for categories.
-    categories : tuple of str
-    """
+    """The parts into which one column is cut, by public rows alone."""
 
     name: str
     words: tuple[str, ...]
+    """One for each part; the last is for what is missing, or no category of the others."""
     edges: FloatArray | None = None
+    """Of a numeric column, ascending; None for categories."""
     categories: tuple[str, ...] = ()
 
     @classmethod
@@ -113,25 +105,16 @@ def _edges(values: FloatArray, n_bins: int) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowsToCompare:
-    """Private and public rows, read and checked for a comparison; nothing is released yet.
-
-    Parameters
-    ----------
-    check : DriftCheck
-    parts : tuple of Parts
-    public : tuple of ndarray
-        Counts of the public rows, by part.
-    private : ndarray of int64, shape (n_cells,)
-        Counts of the private rows, all columns behind each other. Private.
-    n_private : int or None
-        Private rows; None where their number is private.
-    """
+    """Private and public rows, read and checked for a comparison; nothing is released yet."""
 
     check: DriftCheck
     parts: tuple[Parts, ...]
     public: tuple[IntArray, ...]
+    """Counts of the public rows, by part."""
     private: IntArray
+    """Counts of the private rows, all columns behind each other. Private. Shape (n_cells,)."""
     n_private: int | None
+    """Private rows; None where their number is private."""
 
     @classmethod
     def of(cls, check: DriftCheck, data: FitInputs, schema: Schema | None) -> RowsToCompare:

@@ -89,27 +89,18 @@ class DriftCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnDrift:
-    """How far apart the public and the private rows are in one column, by noisy counts.
-
-    Parameters
-    ----------
-    name : str
-    distance : float
-        Total variation of the noisy table from the public one, in [0, 1].
-    limit : float
-        What chance and noise alone stay below.
-    most : str
-        The part of the column in which they differ most.
-    private, public : float
-        Shares of that part; the private one is noisy.
-    """
+    """How far apart the public and the private rows are in one column, by noisy counts."""
 
     name: str
     distance: float
+    """Total variation of the noisy table from the public one, in [0, 1]."""
     limit: float
+    """What chance and noise alone stay below."""
     most: str
+    """The part of the column in which they differ most."""
     private: float
     public: float
+    """``private`` and ``public``: shares of that part; the private one is noisy."""
 
     @property
     def differs(self) -> bool:

@@ -22,16 +22,10 @@ from evenhand.typing import Array, IntArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncodedInputs:
-    """The private rows, encoded by what is public.
-
-    Parameters
-    ----------
-    data : FitInputs
-        Without public rows where a declared schema alone scales the columns.
-    encoder : PublicEncoder or PixelEncoder
-    """
+    """The private rows, encoded by what is public."""
 
     data: FitInputs
+    """Without public rows where a declared schema alone scales the columns."""
     encoder: PublicEncoder | PixelEncoder
 
     @cached_property

@@ -24,28 +24,19 @@ _ROUNDED: Final = 1e-3  # by which declared shares may miss 1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupShares:
-    """Shares of the groups, and what knowing them took.
-
-    Parameters
-    ----------
-    groups : GroupCodes
-        Of the private rows.
-    shares : array, shape (n_strata, n_groups)
-        All above 0; each row adds up to 1.
-    left : Budget
-        What the shares left of the budget.
-    ledger : Ledger or None
-        The ledger of the table, where it was released.
-    public, not_covered : tuple of str
-        For the claim.
-    """
+    """Shares of the groups, and what knowing them took."""
 
     groups: GroupCodes
+    """Of the private rows."""
     shares: FloatArray
+    """All above 0; each row adds up to 1. Shape (n_strata, n_groups)."""
     left: Budget
+    """What the shares left of the budget."""
     ledger: Ledger | None = None
+    """The ledger of the table, where it was released."""
     public: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
+    """``public`` and ``not_covered``: for the claim."""
 
 
 def from_public_rows(public: Any, encode: Callable[..., GroupCodes], left: Budget) -> GroupShares:

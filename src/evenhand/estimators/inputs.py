@@ -80,22 +80,14 @@ class FitArguments:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stream:
-    """Private rows in files, and what their columns are for.
-
-    Parameters
-    ----------
-    rows : ParquetRows
-    label : str
-    unit : str or None
-        Column that says whose record a row is; None where each row is a record of its own.
-    columns : tuple of str
-        The features, which are those of the public rows.
-    """
+    """Private rows in files, and what their columns are for."""
 
     rows: ParquetRows
     label: str
     unit: str | None
+    """Column that says whose record a row is; None where each row is a record of its own."""
     columns: tuple[str, ...]
+    """The features, which are those of the public rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -39,40 +39,31 @@ AIM_AGAIN: Final = (
 class StudentMargin:
     """How a student that was trained under a margin stands to it where the margin is read.
 
-    Parameters
-    ----------
-    notion : Notion
-        The margin, on which rates, and what a group is compared with.
-    gap : float
-        Largest difference of rates among its own decisions where the margin is read.
-    met : bool or None
-        Whether that is within the margin; None where the noise of what it is read from leaves that
-        open.
-    source : str
-        Where the margin is read, a key of ``WHERE``.
-    calibration : Estimate or None
-        The gap on the calibration rows, with its interval.
-    held : Held or None
-        The groups that are held to the interval of their size, and not to the margin.
-    groups : tuple of str
-        Names of the groups.
-    cross_fitted : Estimate or None
-        The gap on rows that students of this kind were not fitted on, where the notion has a
-        confidence: that of the interval.
-
     Privacy
     -------
     A function of the student, of released answers and of what is public of public rows: covered.
     """
 
     notion: Notion
+    """The margin, on which rates, and what a group is compared with."""
     gap: float
+    """Largest difference of rates among its own decisions where the margin is read."""
     met: bool | None
+    """Whether that is within the margin; None where the noise of what it is read from leaves that
+    open.
+    """
     source: str = "public rows"
+    """Where the margin is read, a key of ``WHERE``."""
     calibration: Estimate | None = None
+    """The gap on the calibration rows, with its interval."""
     held: Held | None = None
+    """The groups that are held to the interval of their size, and not to the margin."""
     groups: tuple[str, ...] = ()
+    """Names of the groups."""
     cross_fitted: Estimate | None = None
+    """The gap on rows that students of this kind were not fitted on, where the notion has a
+    confidence: that of the interval.
+    """
 
     @property
     def supported(self) -> float | None:
@@ -142,35 +133,27 @@ class StudentMargin:
 class Cuts:
     """The scores from which each group is given a class, where a model has such by group.
 
-    Parameters
-    ----------
-    notion : RateNotion
-        The margin that the decisions keep, in expectation, where it is read.
-    label : str
-        The class that is given above a threshold.
-    groups : tuple of str
-    thresholds : GroupThresholds
-    cross_fitted : Estimate or None
-        The gap on rows that thresholds of this kind were not set on, where the notion has a
-        confidence: that of the interval.
-    source : str
-        Where the margin is read, a key of ``WHERE``.
-    held : float or None
-        The margin that the thresholds were set to there, of more than two groups the least that a
-        difference was held to; None where it is that of ``notion``.
-
     Privacy
     -------
     A function of the released model and of public rows.
     """
 
     notion: RateNotion
+    """The margin that the decisions keep, in expectation, where it is read."""
     label: str
+    """The class that is given above a threshold."""
     groups: tuple[str, ...]
     thresholds: GroupThresholds
     cross_fitted: Estimate | None = None
+    """The gap on rows that thresholds of this kind were not set on, where the notion has a
+    confidence: that of the interval.
+    """
     source: str = "public rows"
+    """Where the margin is read, a key of ``WHERE``."""
     held: float | None = None
+    """The margin that the thresholds were set to there, of more than two groups the least that a
+    difference was held to; None where it is that of ``notion``.
+    """
 
     @property
     def by_counts(self) -> bool:
@@ -214,34 +197,25 @@ class Cuts:
 class Derived:
     """Decisions derived from a model's own and the group.
 
-    Parameters
-    ----------
-    notion : str
-        Which rates are held together, by the key of its notion.
-    margin : float
-        That was asked for.
-    gap : float
-        Largest difference of those rates between two groups, by the noisy table.
-    beyond : float
-        How much further apart they may be among the private records, with probability 0.95.
-    classes, groups : tuple of str
-    rule : DerivedRule
-    table : ndarray, shape (n_groups, n_classes, n_classes)
-        The released table of group, true label and decision.
-
     Privacy
     -------
     A function of the released model and of the released table.
     """
 
     notion: str
+    """Which rates are held together, by the key of its notion."""
     margin: float
+    """That was asked for."""
     gap: float
+    """Largest difference of those rates between two groups, by the noisy table."""
     beyond: float
+    """How much further apart they may be among the private records, with probability 0.95."""
     classes: tuple[str, ...]
     groups: tuple[str, ...]
     rule: DerivedRule
     table: FloatArray
+    """The released table of group, true label and decision. Shape (n_groups, n_classes, n_classes).
+    """
 
     @property
     def rows(self) -> tuple[tuple[str, str, tuple[float, ...]], ...]:
@@ -255,43 +229,21 @@ class Derived:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """A bound on the violation for the true groups, for this model.
-
-    Parameters
-    ----------
-    name : str
-        The bound, and where it comes from.
-    value : float or None
-        The bound on the violation where it is one; else None.
-    says : bool
-        Whether it is below 1, so that it says anything.
-    words : str
-        What it is, or why it says nothing.
-    """
+    """A bound on the violation for the true groups, for this model."""
 
     name: str
+    """The bound, and where it comes from."""
     value: float | None
+    """The bound on the violation where it is one; else None."""
     says: bool
+    """Whether it is below 1, so that it says anything."""
     words: str
+    """What it is, or why it says nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrueGroups:
     """How a model of SF-PATE stands to its margin, and what is known of the true groups.
-
-    Parameters
-    ----------
-    notion : str
-        What the fairness function is called.
-    margin : float
-    by_teachers : bool
-        Whether each teacher was held to it on its own rows.
-    violation : float
-        Of the student by the noisy groups; NaN where it knows none.
-    met : bool
-    bounds : tuple of Bound
-    beneath : bool
-        Whether a rule or thresholds around the student decide, of which all this says nothing.
 
     Privacy
     -------
@@ -299,12 +251,16 @@ class TrueGroups:
     """
 
     notion: str
+    """What the fairness function is called."""
     margin: float
     by_teachers: bool
+    """Whether each teacher was held to it on its own rows."""
     violation: float
+    """Of the student by the noisy groups; NaN where it knows none."""
     met: bool
     bounds: tuple[Bound, ...]
     beneath: bool = False
+    """Whether a rule or thresholds around the student decide, of which all this says nothing."""
 
     @property
     def knows_no_group(self) -> bool:

@@ -75,40 +75,29 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What a vote of so many owners was worth in the simulation.
-
-    Parameters
-    ----------
-    n_owners : int
-    accuracy, half_width : float
-        Mean over made-up populations, and half width of its 95 % interval.
-    """
+    """What a vote of so many owners was worth in the simulation."""
 
     n_owners: int
     accuracy: float
     half_width: float
+    """``accuracy`` and ``half_width``: mean over made-up populations, and half width of its 95 %
+    interval.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class VotePlan:
-    """The numbers of a plan. Public: no data were read.
-
-    Parameters
-    ----------
-    setting : Setting
-    alone : float
-        Accuracy of one owner's own model.
-    expected : tuple of Expected
-        By the number of owners, the asked number among them.
-    least : int or None
-        Fewest owners of those tried from which on the vote is better than an owner alone; None if
-        none of them is enough.
-    """
+    """The numbers of a plan. Public: no data were read."""
 
     setting: Setting
     alone: float
+    """Accuracy of one owner's own model."""
     expected: tuple[Expected, ...]
+    """By the number of owners, the asked number among them."""
     least: int | None
+    """Fewest owners of those tried from which on the vote is better than an owner alone; None if
+    none of them is enough.
+    """
 
     @property
     def asked(self) -> Expected:

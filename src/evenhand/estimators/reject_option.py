@@ -30,28 +30,20 @@ from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, I
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RejectOptionResult:
-    """What became of the rows of one call, in their order.
-
-    Parameters
-    ----------
-    labels : ndarray, shape (n,)
-        Class labels, ``REJECTED`` (-1) where none was given. Whole numbers stay whole numbers;
-        labels of another kind (text, booleans) come in an array of objects.
-    reasons : ndarray of int64, shape (n,)
-        A ``Verdict`` for each row.
-    ids : ndarray of int64, shape (n,)
-        Number of each request, by which ``deliver`` names it.
-    n_released : int
-        Answers to rows of earlier calls that wait to be fetched with ``deliver``.
-    coverage : Coverage
-        Labels said and labels given per group and class, since the counts began.
-    """
+    """What became of the rows of one call, in their order."""
 
     labels: Array
+    """Class labels, ``REJECTED`` (-1) where none was given. Whole numbers stay whole numbers;
+    labels of another kind (text, booleans) come in an array of objects. Shape (n,).
+    """
     reasons: IntArray
+    """A ``Verdict`` for each row. Shape (n,)."""
     ids: IntArray
+    """Number of each request, by which ``deliver`` names it. Shape (n,)."""
     n_released: int
+    """Answers to rows of earlier calls that wait to be fetched with ``deliver``."""
     coverage: Coverage
+    """Labels said and labels given per group and class, since the counts began."""
 
     @property
     def answered(self) -> BoolArray:

@@ -64,22 +64,16 @@ class PublicRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowsAfter:
-    """Public rows for thresholds by group or a blind rule, which training reads nothing of.
-
-    Parameters
-    ----------
-    X : DataFrame or array-like, shape (n, n_columns)
-    groups : array-like or DataFrame, n rows
-    y : array-like, shape (n,), optional
-        Their true classes.
-    public_fraction : float, optional
-        Share of these rows, which are then those of the private table, that training sets aside.
-    """
+    """Public rows for thresholds by group or a blind rule, which training reads nothing of."""
 
     X: Any
+    """Shape (n, n_columns)."""
     groups: Any
+    """Of n rows."""
     y: ArrayLike | None = None
+    """Their true classes. Shape (n,)."""
     public_fraction: float | None = None
+    """Share of these rows, which are then those of the private table, that training sets aside."""
 
     def check(
         self,

@@ -25,32 +25,21 @@ from evenhand.voting import Votes
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Given:
-    """What ``fit`` was given: checked, parted into private and public, and dealt to teachers.
-
-    Parameters
-    ----------
-    data : FitInputs
-    partition : Partition
-        Which teacher learns from which record.
-    rng : numpy Generator
-        Draws what the teachers need; partition and set-aside rows are drawn already.
-    n_columns : int
-        Columns of ``X``.
-    columns : ndarray or None
-        Their names, where they have names.
-    calibration : Calibration or None
-        Public rows with labels, on which a margin about true classes is read.
-    to_compare : RowsToCompare or None
-        Private rows, counted to be compared with the public ones, where that was asked for.
-    """
+    """What ``fit`` was given: checked, parted into private and public, and dealt to teachers."""
 
     data: FitInputs
     partition: Partition
+    """Which teacher learns from which record."""
     rng: np.random.Generator
+    """Draws what the teachers need; partition and set-aside rows are drawn already."""
     n_columns: int
+    """Columns of ``X``."""
     columns: Array | None
+    """Their names, where they have names."""
     calibration: Calibration | None = None
+    """Public rows with labels, on which a margin about true classes is read."""
     to_compare: RowsToCompare | None = field(default=None, repr=False)
+    """Private rows, counted to be compared with the public ones, where that was asked for."""
 
     @property
     def student_rng(self) -> np.random.Generator:
@@ -60,37 +49,24 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """What will be released, chosen from public numbers before any teacher is trained.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Pays for the answers.
-    mechanism : GNMax, ConfidentGNMax, LNMax or Rounds
-    gate : Gate or None
-        Stands before the labels. One that reads true classes is opened by ``calibrate``.
-    n_teachers : int
-    choices : tuple of str
-        What was chosen by default, and why.
-    counts : Ledger or None
-        Pays for noisy counts, where rows are drawn from such.
-    compared : Ledger or None
-        Pays for noisy counts, where public rows are compared with private ones.
-    around : Ledger or None
-        The ledger of the whole fit, where it is around the others.
-    drift : tuple of ColumnDrift or None
-        What a comparison found, once ``compare`` has paid for it.
-    """
+    """What will be released, chosen from public numbers before any teacher is trained."""
 
     ledger: Ledger
+    """Pays for the answers."""
     mechanism: Release
     gate: Gate | None
+    """Stands before the labels. One that reads true classes is opened by ``calibrate``."""
     n_teachers: int
     choices: tuple[str, ...]
+    """What was chosen by default, and why."""
     counts: Ledger | None = None
+    """Pays for noisy counts, where rows are drawn from such."""
     compared: Ledger | None = None
+    """Pays for noisy counts, where public rows are compared with private ones."""
     around: Ledger | None = None
+    """The ledger of the whole fit, where it is around the others."""
     drift: tuple[ColumnDrift, ...] | None = None
+    """What a comparison found, once ``compare`` has paid for it."""
 
     @property
     def whole(self) -> Ledger:
@@ -100,26 +76,17 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Taught:
-    """What the teachers say about the public rows. Private, but for encoder and rows.
-
-    Parameters
-    ----------
-    given : Given
-    votes : Votes or None
-        None where nobody holds them, and noisy sums alone are known.
-    encoder : PublicEncoder or PixelEncoder
-        Fitted on public rows.
-    X_public : ndarray, shape (n_public, n_encoded), or pictures
-        The public rows, encoded.
-    calibration_votes : Votes or None
-        What they say about the calibration rows, where a gate reads true classes.
-    """
+    """What the teachers say about the public rows. Private, but for encoder and rows."""
 
     given: Given
     votes: Votes | None
+    """None where nobody holds them, and noisy sums alone are known."""
     encoder: PublicEncoder | PixelEncoder
+    """Fitted on public rows."""
     X_public: Any
+    """The public rows, encoded. Shape (n_public, n_encoded)."""
     calibration_votes: Votes | None = None
+    """What they say about the calibration rows, where a gate reads true classes."""
 
     @property
     def n_speakers(self) -> int:

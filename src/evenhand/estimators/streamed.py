@@ -123,30 +123,19 @@ def _classes(estimator: Any, found: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesson:
-    """All that a worker needs to deal rows of a stream, and to train some of its teachers.
-
-    Parameters
-    ----------
-    stream : Stream
-    classes : ndarray
-    encoder : PublicEncoder
-        Fitted on public rows.
-    partition : Partition
-        Its key and number of teachers; it lists no record.
-    teachers : Teachers
-    rng : numpy Generator
-        Of the teachers; each worker takes a copy, so that teacher ``t`` draws the same anywhere.
-    asked : ndarray, shape (n_queries, n_features)
-        Encoded public rows.
-    """
+    """All that a worker needs to deal rows of a stream, and to train some of its teachers."""
 
     stream: Stream
     classes: Array
     encoder: PublicEncoder
+    """Fitted on public rows."""
     partition: Partition
+    """Its key and number of teachers; it lists no record."""
     teachers: Teachers
     rng: np.random.Generator = field(repr=False)
+    """Of the teachers; each worker takes a copy, so that teacher ``t`` draws the same anywhere."""
     asked: FloatArray = field(repr=False)
+    """Encoded public rows. Shape (n_queries, n_features)."""
 
     def votes(self, progress: Callable[[int, int], None] | None = None) -> IntArray:
         """Train all teachers, and count their votes: shape (n_queries, n_classes). Private."""

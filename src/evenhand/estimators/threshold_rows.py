@@ -71,29 +71,21 @@ def confident_thresholds(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ThresholdRows:
-    """What thresholds are set on: public rows, and the scores of private ones as they were counted.
-
-    Parameters
-    ----------
-    names : tuple of str
-    classes : ndarray, shape (2,)
-    scores, codes : ndarray, shape (n_public,)
-        Of the public rows.
-    labels : ndarray of int64, shape (n_public,), or None
-        Their true classes; counts have none, and do not stand beside such rows.
-    counts : ndarray of float64, shape (n_groups, N_RANGES) or (0,)
-        Those that the model released.
-    noise : float
-        Standard deviation of the noise on each.
-    """
+    """What thresholds are set on: public rows, and counts of the scores of private ones."""
 
     names: tuple[str, ...]
     classes: Array
+    """Shape (2,)."""
     scores: FloatArray
     codes: IntArray
+    """``scores`` and ``codes``: of the public rows. Shape (n_public,)."""
     labels: IntArray | None
+    """Their true classes; counts have none, and do not stand beside such rows. Shape (n_public,).
+    """
     counts: FloatArray
+    """Those that the model released. Shape (n_groups, N_RANGES) or (0,)."""
     noise: float
+    """Standard deviation of the noise on each."""
 
     @classmethod
     def of(

@@ -44,17 +44,12 @@ class QueriedRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EstimatedGroups:
-    """Weights of the groups, of some rows or of all; public.
-
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (n_told, n_groups)
-    rows : ndarray of int64, or None
-        Which rows these are; None: all.
-    """
+    """Weights of the groups, of some rows or of all; public."""
 
     weights: FloatArray
+    """Shape (n_told, n_groups)."""
     rows: IntArray | None
+    """Which rows these are; None: all."""
 
     @property
     def likeliest(self) -> EstimatedGroups:

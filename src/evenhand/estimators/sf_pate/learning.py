@@ -29,58 +29,38 @@ from evenhand.voting.disparity import ExpectedRates, expected_rates
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """What the teachers answered, and what the student shall do with it.
-
-    Parameters
-    ----------
-    people : PeopleInputs
-    queried : QueriedRows
-        Noisy shares of groups, or of classes.
-    notion : Notion
-    pull, step : float
-        As for ``SFPATEClassifier``.
-    student : NetworkStudent, ModuleStudent or None
-    ledger : Ledger
-        Pays for sums and table.
-    sums : float
-        Squared mu to spend on sums over the true groups; 0 for none.
-    table : float
-        Squared mu to spend on the certificate's table; 0 for none.
-    unit_ids : array-like, shape (n,), optional
-    rng : Generator
-    """
+    """What the teachers answered, and what the student shall do with it."""
 
     people: PeopleInputs
     queried: QueriedRows
+    """Noisy shares of groups, or of classes."""
     notion: Notion
     pull: float
     step: float
+    """``pull`` and ``step``: as for ``SFPATEClassifier``."""
     student: TrainedStudent | None
     ledger: Ledger
+    """Pays for sums and table."""
     sums: float
+    """Squared mu to spend on sums over the true groups; 0 for none."""
     table: float
+    """Squared mu to spend on the certificate's table; 0 for none."""
     unit_ids: ArrayLike | None
+    """Shape (n,)."""
     rng: np.random.Generator
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Learned:
-    """A student, and what is known of it.
-
-    Parameters
-    ----------
-    student : classifier of class codes
-    violation : float
-        By the estimated groups; NaN if there are none.
-    bounds : tuple of Bound
-    expected : ExpectedRates or None
-        Of the noisy vote on classes. **Private**.
-    """
+    """A student, and what is known of it."""
 
     student: Any
+    """A classifier of class codes."""
     violation: float
+    """By the estimated groups; NaN if there are none."""
     bounds: tuple[Bound, ...]
     expected: ExpectedRates | None = None
+    """Of the noisy vote on classes. **Private**."""
 
 
 def first_network(

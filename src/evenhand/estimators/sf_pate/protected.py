@@ -17,18 +17,12 @@ from evenhand.teachers.partition import Partition
 
 @dataclass(frozen=True, kw_only=True)
 class Protected:
-    """The sensitive attribute of one unit, with or without its class label.
-
-    Parameters
-    ----------
-    whose : str
-        What the unit is called, such as "person".
-    class_labels : bool
-        Whether class labels are protected as well; features are public always.
-    """
+    """The sensitive attribute of one unit, with or without its class label."""
 
     whose: str
+    """What the unit is called, such as "person"."""
     class_labels: bool
+    """Whether class labels are protected as well; features are public always."""
 
     @property
     def unit(self) -> str:

@@ -19,49 +19,34 @@ from evenhand.voting.shares import Rounds
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PeopleGiven:
-    """What ``fit`` was given: checked, and dealt to teachers.
-
-    Parameters
-    ----------
-    people : PeopleInputs
-    partition : Partition
-        Which teacher reads which rows.
-    rows : ndarray of int64, shape (n_queries,)
-        The rows that the teachers vote on. Public.
-    unit_ids : array-like, shape (n,), optional
-        Whose row each is. Public.
-    rng : numpy Generator
-        Draws what teachers and student need; partition and ``rows`` are drawn already.
-    held_out : PublicRows or None
-        Rows with known groups that the student has no part of, where the margin has a confidence.
-    """
+    """What ``fit`` was given: checked, and dealt to teachers."""
 
     people: PeopleInputs
     partition: Partition
+    """Which teacher reads which rows."""
     rows: IntArray
+    """The rows that the teachers vote on. Public. Shape (n_queries,)."""
     unit_ids: ArrayLike | None
+    """Whose row each is. Public. Shape (n,)."""
     rng: np.random.Generator
+    """Draws what teachers and student need; partition and ``rows`` are drawn already."""
     held_out: PublicRows | None = None
+    """Rows with known groups that the student has no part of, where the margin has a confidence."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PeoplePlan:
-    """What will be released, chosen from public numbers before any teacher is trained.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Pays for it.
-    mechanism : Rounds
-        One round: a noisy histogram of the votes on each row.
-    sums, table : float
-        Squared mu to spend on sums over the true groups, and on the certificate's table; 0: none.
-    """
+    """What will be released, chosen from public numbers before any teacher is trained."""
 
     ledger: Ledger
+    """Pays for it."""
     mechanism: Rounds
+    """One round: a noisy histogram of the votes on each row."""
     sums: float
     table: float
+    """``sums`` and ``table``: squared mu to spend on sums over the true groups, and on the
+    certificate's table; 0: none.
+    """
 
     @property
     def sigma(self) -> float:
@@ -71,20 +56,12 @@ class PeoplePlan:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PeopleTaught:
-    """What the teachers say about the rows. Private.
-
-    Parameters
-    ----------
-    given : PeopleGiven
-    votes : Votes
-        On groups, or on classes.
-    groups_of_teachers : GroupsOfTeachers
-        Which teacher holds which groups.
-    first : LearnedFeatures or None
-        theta*, where it is a network that reads pictures. Public, as pictures and labels are.
-    """
+    """What the teachers say about the rows. Private."""
 
     given: PeopleGiven
     votes: Votes
+    """On groups, or on classes."""
     groups_of_teachers: GroupsOfTeachers
+    """Which teacher holds which groups."""
     first: LearnedFeatures | None = None
+    """theta*, where it is a network that reads pictures. Public, as pictures and labels are."""
