@@ -291,19 +291,13 @@ def gap_of_table(table: FloatArray, sigma: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class ParityDual:
-    """The dual of the least error within a margin, descended by noisy tables of decisions.
-
-    Parameters
-    ----------
-    margin : float
-        Between two groups, in [0, 1].
-    temperature, rate : float
-        As of the classifier.
-    """
+    """The dual of the least error within a margin, descended by noisy tables of decisions."""
 
     margin: float
+    """Between two groups, in [0, 1]."""
     temperature: float
     rate: float
+    """``temperature`` and ``rate``: as of the classifier."""
 
     def descend(
         self,

@@ -301,21 +301,14 @@ def binned_columns(encoder: Any, public: FloatArray | None, max_bins: int) -> li
 
 @dataclass(frozen=True, kw_only=True)
 class Boosting:
-    """Cyclic rounds over the columns, each visit by one noisy sum per leaf.
-
-    Parameters
-    ----------
-    residuals : {"probability", "label"}
-    learning_rate : float
-    max_leaves : int
-    fewest : float
-        Records that a leaf is taken to hold at least.
-    """
+    """Cyclic rounds over the columns, each visit by one noisy sum per leaf."""
 
     residuals: str
+    """One of "probability", "label"."""
     learning_rate: float
     max_leaves: int
     fewest: float
+    """Records that a leaf is taken to hold at least."""
 
     def run(
         self,

@@ -9,29 +9,19 @@ from typing import Final
 
 @dataclass(frozen=True, kw_only=True)
 class InterventionPoint:
-    """One place of intervention, and what it can promise.
-
-    Parameters
-    ----------
-    number : int
-        As in Figure 1 of the paper, 1 to 7 along the data's way.
-    name : str
-    does : str
-        What happens there.
-    promise : str
-        The set of decisions that is within the margin afterwards, or that there is none.
-    reads_private_groups : bool
-        Whether teachers read the groups of their own records.
-    needs_group : bool
-        Whether the model needs the group of each row at prediction.
-    """
+    """One place of intervention, and what it can promise."""
 
     number: int
+    """As in Figure 1 of the paper, 1 to 7 along the data's way."""
     name: str
     does: str
+    """What happens there."""
     promise: str
+    """The set of decisions that is within the margin afterwards, or that there is none."""
     reads_private_groups: bool = False
+    """Whether teachers read the groups of their own records."""
     needs_group: bool = False
+    """Whether the model needs the group of each row at prediction."""
 
     def __str__(self) -> str:
         return f"{self.number} {self.name}: {self.does}; {self.promise}"

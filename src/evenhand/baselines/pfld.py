@@ -272,49 +272,34 @@ class PFLDClassifier(AttributePrivacyClassifier):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PFLDNoise:
-    """The noise of a fit, charged and drawn.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    mechanisms : tuple
-    primal, dual, sizes : ndarray
-        One row for each step, or table.
-    sizes_sigma : float
-        Standard deviation of the noise on the sizes.
-    batches : iterator of ndarray, optional
-        Rows of each primal step, where it does not read all.
-    sampling_rate : float
-        Probability of a row to be in a batch.
-    """
+    """The noise of a fit, charged and drawn."""
 
     ledger: Ledger
     mechanisms: tuple[Any, ...]
     primal: FloatArray
     dual: FloatArray
     sizes: FloatArray
+    """``primal``, ``dual`` and ``sizes``: one row for each step, or table."""
     sizes_sigma: float
+    """Standard deviation of the noise on the sizes."""
     batches: Iterator[IntArray] | None = None
+    """Rows of each primal step, where it does not read all."""
     sampling_rate: float = 1.0
+    """Probability of a row to be in a batch."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Held:
-    """What a notion holds equal, in the terms of PF-LD: one hit or none a row, by stratum.
-
-    Parameters
-    ----------
-    strata : ndarray of int64, shape (n,)
-        Among whom each row is counted; rows that no rate is about have a stratum to themselves.
-    bound : ndarray of bool, shape (n_strata, n_hits)
-        Which numbers of h are held equal there.
-    wrong : bool
-        Whether h is the probability of a wrong decision; else that of each class.
-    """
+    """What a notion holds equal, in the terms of PF-LD: one hit or none a row, by stratum."""
 
     strata: IntArray
+    """Among whom each row is counted; rows that no rate is about have a stratum to themselves.
+    Shape (n,).
+    """
     bound: BoolArray
+    """Which numbers of h are held equal there. Shape (n_strata, n_hits)."""
     wrong: bool
+    """Whether h is the probability of a wrong decision; else that of each class."""
 
     @classmethod
     def of(cls, notion: RateNotion, y: IntArray, n_classes: int) -> Held:

@@ -65,58 +65,44 @@ TINY: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PFLDModel:
-    """A trained model.
-
-    Parameters
-    ----------
-    layers : tuple of (weights, bias), shapes (n_in, n_out) and (n_out,)
-        ReLU between them; one layer is logistic regression. The last has one score for two classes
-        (class 1 against class 0), else one per class.
-    multipliers : array, shape (n_strata, n_groups, n_hits)
-        Where they ended, above the margin positive and below it negative. Public, as the model is.
-    """
+    """A trained model."""
 
     layers: tuple[tuple[FloatArray, FloatArray], ...]
+    """ReLU between them; one layer is logistic regression. The last has one score for two classes
+    (class 1 against class 0), else one per class.
+    """
     multipliers: FloatArray
+    """Where they ended, above the margin positive and below it negative. Public, as the model is.
+    Shape (n_strata, n_groups, n_hits).
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class PFLD:
-    """Train by noised primal and dual steps over all rows; binary and multinomial.
-
-    Parameters
-    ----------
-    hidden : tuple of int
-        Widths of hidden layers; none is logistic regression.
-    clip_norm : float
-        Largest norm of the gradient of h that one row's group can change, per unit of difference
-        between multipliers. Greater than 0.
-    learning_rate : float
-        Greater than 0.
-    momentum : float
-        Of the weights, in [0, 1).
-    multiplier_rate : float
-        How fast multipliers rise, per step, unit of gap and root of the group's share. Greater
-        than 0.
-    largest_multiplier : float
-        Greater than 0.
-    memory : int
-        Steps over which noisy tables are averaged.
-    averaged : float
-        Part of the steps, at the end, whose weights are averaged, in (0, 1].
-    wrong : bool
-        Whether h is the probability of a wrong decision; else that of each class.
-    """
+    """Train by noised primal and dual steps over all rows; binary and multinomial."""
 
     hidden: tuple[int, ...] = ()
+    """Widths of hidden layers; none is logistic regression."""
     clip_norm: float = 1.0
+    """Largest norm of the gradient of h that one row's group can change, per unit of difference
+    between multipliers. Greater than 0.
+    """
     learning_rate: float = 4.0
+    """Greater than 0."""
     momentum: float = 0.9
+    """Of the weights, in [0, 1)."""
     multiplier_rate: float = 0.6
+    """How fast multipliers rise, per step, unit of gap and root of the group's share. Greater than
+    0.
+    """
     largest_multiplier: float = 20.0
+    """Greater than 0."""
     memory: int = 10
+    """Steps over which noisy tables are averaged."""
     averaged: float = 0.5
+    """Part of the steps, at the end, whose weights are averaged, in (0, 1]."""
     wrong: bool = False
+    """Whether h is the probability of a wrong decision; else that of each class."""
 
     def __post_init__(self) -> None:
         for width in self.hidden:
