@@ -46,15 +46,10 @@ class Aggregator(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OfRecords:
-    """A sum over records; a unit may have several of them, and all its whole numbers are checked.
-
-    Parameters
-    ----------
-    per_unit : int
-        Records that one unit may have.
-    """
+    """A sum over records; a unit may have several, and all its whole numbers are checked."""
 
     per_unit: int = 1
+    """Records that one unit may have."""
 
     def __post_init__(self) -> None:
         for size in fields(self):
@@ -109,10 +104,6 @@ class TableCounts(OfRecords):
 class TableDistances(OfRecords):
     """L1 distances of tables of counts from fixed, public tables.
 
-    Parameters
-    ----------
-    n_tables : int
-
     Privacy
     -------
     One record moves one count of a table by 1 and hence its distance by at most 1; m distances
@@ -141,11 +132,6 @@ class TableDistances(OfRecords):
 @dataclass(frozen=True, kw_only=True)
 class FeatureSums(OfRecords):
     """Sums of features over the records of every condition, jointly with their numbers.
-
-    Parameters
-    ----------
-    n_features : int
-    n_conditions : int
 
     Privacy
     -------
@@ -183,12 +169,6 @@ class FeatureSums(OfRecords):
 class OuterSums(OfRecords):
     """Sums of ``z z'`` over the records of every condition, each once: what covariances need.
 
-    Parameters
-    ----------
-    n_features : int
-        Length of z.
-    n_conditions : int
-
     Privacy
     -------
     With ``|z| <= 1`` enforced here, a record adds a matrix of Frobenius norm at most 1 to one
@@ -200,6 +180,7 @@ class OuterSums(OfRecords):
     """
 
     n_features: int
+    """Length of z."""
     n_conditions: int
     unit = GRID**2 / DIAGONAL
 
@@ -234,11 +215,6 @@ class OuterSums(OfRecords):
 class ProductSums(OfRecords):
     """Sum of the outer products of two vectors of each record: gradients of linear scores.
 
-    Parameters
-    ----------
-    n_left, n_right : int
-        Lengths of the vectors.
-
     Privacy
     -------
     A record adds a matrix of Frobenius norm ``|left| |right| <= 1``, for which the left vector is
@@ -248,6 +224,7 @@ class ProductSums(OfRecords):
 
     n_left: int
     n_right: int
+    """``n_left`` and ``n_right``: lengths of the vectors."""
     unit = UNIT * GRID
 
     def l2_sensitivity(self, neighbors: str) -> float:
@@ -277,17 +254,13 @@ class ProductSums(OfRecords):
 class ClippedSums(OfRecords):
     """Sum of one vector per record, each clipped: what a step of DP-SGD adds up.
 
-    Parameters
-    ----------
-    clip_norm : float
-        Largest norm of a record's vector. Greater than 0.
-
     Privacy
     -------
     A record adds at most ``clip_norm``; replacing it subtracts one vector and adds another.
     """
 
     clip_norm: float
+    """Largest norm of a record's vector. Greater than 0."""
     unit = UNIT
 
     def __post_init__(self) -> None:

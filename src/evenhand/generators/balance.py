@@ -26,24 +26,16 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Balance:
-    """Shares of a table.
-
-    Parameters
-    ----------
-    kl : Interval
-        ``KL(p(s) || uniform)`` over the groups, in nats; at least 0, best 0.
-    disparity : Interval
-        Distribution disparity, the L2 norm of ``p(s) - uniform``; in [0, 1], best 0.
-    groups : tuple of (str, float)
-        Share of each group.
-    cells : tuple of (str, float)
-        Share of each combination of label and group.
-    """
+    """Shares of a table."""
 
     kl: Interval
+    """``KL(p(s) || uniform)`` over the groups, in nats; at least 0, best 0."""
     disparity: Interval
+    """Distribution disparity, the L2 norm of ``p(s) - uniform``; in [0, 1], best 0."""
     groups: tuple[tuple[str, float], ...]
+    """Share of each group."""
     cells: tuple[tuple[str, float], ...]
+    """Share of each combination of label and group."""
 
 
 def kl_to_uniform(shares: FloatArray) -> float:

@@ -43,21 +43,14 @@ class Released:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetPlan:
-    """A ledger, and the public plan of which share of its budget goes to which purpose.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Everything is charged to it before noise is drawn.
-    shares : mapping of str to float
-        Purposes with their shares of mu squared; they sum to at most 1.
-    prefix : str
-        What stands before each purpose in the ledger.
-    """
+    """A ledger, and the public plan of which share of its budget goes to which purpose."""
 
     ledger: Ledger
+    """Everything is charged to it before noise is drawn."""
     shares: Mapping[str, float]
+    """Purposes with their shares of mu squared; they sum to at most 1."""
     prefix: str = ""
+    """What stands before each purpose in the ledger."""
 
     def __post_init__(self) -> None:
         for purpose, share in self.shares.items():
@@ -234,18 +227,12 @@ def noisy_sum(
 
 @dataclass(frozen=True, kw_only=True)
 class SignalToNoise:
-    """How far the released numbers stand above their noise, as predicted.
-
-    Parameters
-    ----------
-    value : float
-        Squared ratio of signal to noise per released number.
-    formula : str
-        How it was computed, in words.
-    """
+    """How far the released numbers stand above their noise, as predicted."""
 
     value: float
+    """Squared ratio of signal to noise per released number."""
     formula: str
+    """How it was computed, in words."""
 
     @property
     def enough(self) -> bool:

@@ -17,25 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What was measured. None of it is covered by the generator's guarantee.
-
-    Parameters
-    ----------
-    n_synthetic, n_test : int
-        Records that models were trained on, and real ones that they were tested on.
-    balance : Balance or None
-        Of the synthetic records, by the groups that they were drawn for; None where they have none.
-    real_balance : Balance
-        Of the real ones.
-    utility : tuple of ModelUtility
-        Trained on synthetic records, and on real ones where those were given.
-    """
+    """What was measured. None of it is covered by the generator's guarantee."""
 
     n_synthetic: int
     n_test: int
+    """``n_synthetic`` and ``n_test``: records that models were trained on, and real ones that they
+    were tested on.
+    """
     balance: Balance | None
+    """Of the synthetic records, by the groups that they were drawn for; None where they have none.
+    """
     real_balance: Balance
+    """Of the real ones."""
     utility: tuple[ModelUtility, ...]
+    """Trained on synthetic records, and on real ones where those were given."""
 
     def mean(self, what: str, trained_on: str = "synthetic") -> float:
         """Mean over the models of "auroc", "accuracy" or a gap such as "equalized_odds_pairwise".

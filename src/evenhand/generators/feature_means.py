@@ -26,22 +26,17 @@ def chunks(n: int, size: int) -> list[slice]:
 class FeatureMeans:
     """What was released.
 
-    Parameters
-    ----------
-    sums : ndarray of float64, shape (n_conditions, n_features)
-    counts : ndarray of float64, shape (n_conditions,)
-        Noisy number of records of each combination of label and group.
-    sigma : float
-        Standard deviation of the noise on each number.
-
     Privacy
     -------
     Features have norm at most 1; see ``FeatureSums``.
     """
 
     sums: FloatArray
+    """Shape (n_conditions, n_features)."""
     counts: FloatArray
+    """Noisy number of records of each combination of label and group. Shape (n_conditions,)."""
     sigma: float
+    """Standard deviation of the noise on each number."""
 
     @classmethod
     def release(

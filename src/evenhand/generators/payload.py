@@ -69,22 +69,16 @@ class Codec(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Encoding:
-    """Private records encoded, and what was released on the way.
-
-    Parameters
-    ----------
-    codec : Codec
-    data : Encoded
-    notes : tuple of str
-        What was released, what was done with the records, and what the noise may hide.
-    warnings : tuple of str
-        What fell under the noise for sure. All are of released numbers alone.
-    """
+    """Private records encoded, and what was released on the way."""
 
     codec: Any
+    """A ``Codec``."""
     data: Any
+    """An ``Encoded``."""
     notes: tuple[str, ...] = ()
+    """What was released, what was done with the records, and what the noise may hide."""
     warnings: tuple[str, ...] = ()
+    """What fell under the noise for sure. All are of released numbers alone."""
 
 
 class Payload(ABC):

@@ -54,47 +54,34 @@ class NotedWarning(UserWarning):
 class FittedGenerator:
     """All that may be published of a fitted generator; folders, reports, command line read it.
 
-    Parameters
-    ----------
-    name : str
-        Of the generator's class.
-    payload, method : str
-        What it generates, and its name on the command line.
-    settings : mapping
-        Arguments of the constructor as plain values, less noise, seed and device.
-    codec : Codec
-    guarantee : Guarantee
-    ledger : Ledger or SavedLedger or None
-        None where nothing was spent.
-    counts : ndarray of float64, shape (n_conditions,)
-        Noisy number of records of each combination of label and group.
-    counts_sigma : float
-        Standard deviation of the noise on each of them.
-    shares : Series of float
-        Share of each combination, by these counts.
-    snr : SignalToNoise
-        As predicted.
-    notes, warnings : tuple of str
-        What the user must know; the warnings stand in the notes as well.
-
     Privacy
     -------
     Released values alone.
     """
 
     name: str
+    """Of the generator's class."""
     payload: str
     method: str
+    """``payload`` and ``method``: what it generates, and its name on the command line."""
     settings: Mapping[str, Any]
+    """Arguments of the constructor as plain values, less noise, seed and device."""
     codec: Codec
     guarantee: Guarantee
     ledger: Ledger | SavedLedger | None
+    """None where nothing was spent."""
     counts: FloatArray
+    """Noisy number of records of each combination of label and group. Shape (n_conditions,)."""
     counts_sigma: float
+    """Standard deviation of the noise on each of them."""
     shares: pd.Series[float]
+    """Share of each combination, by these counts."""
     snr: SignalToNoise
+    """As predicted."""
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    """``notes`` and ``warnings``: what the user must know; the warnings stand in the notes as well.
+    """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

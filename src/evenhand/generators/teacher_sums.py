@@ -22,13 +22,6 @@ from evenhand.typing import BoolArray, FloatArray, IntArray
 class SeveralTeachers:
     """A sum over teachers of whom a neighbor moves more than one.
 
-    Parameters
-    ----------
-    of_one : Aggregator
-        Declares how far one teacher can move the sum.
-    n_moved : int
-        Teachers that a neighbor can move.
-
     Privacy
     -------
     Every one of them moves the sum by at most what ``of_one`` declares: ``n_moved`` times that, by
@@ -36,7 +29,9 @@ class SeveralTeachers:
     """
 
     of_one: Aggregator
+    """Declares how far one teacher can move the sum."""
     n_moved: int
+    """Teachers that a neighbor can move."""
 
     def __post_init__(self) -> None:
         _checks.at_least("n_moved", self.n_moved, 1)
@@ -125,15 +120,6 @@ class BinaryVotes:
 class TopKSigns:
     """Signs of each teacher's largest gradients, a few per generated row, added up (DataLens).
 
-    Parameters
-    ----------
-    n_rows : int
-        Generated rows of a step.
-    width : int
-        Numbers of a row.
-    k : int
-        Of each row so many coordinates may be +1 or -1; all others are 0. At most ``width``.
-
     Privacy
     -------
     A teacher's signs form a vector of norm at most ``sqrt(k n_rows)``, which can turn into its
@@ -146,8 +132,11 @@ class TopKSigns:
     """
 
     n_rows: int
+    """Generated rows of a step."""
     width: int
+    """Numbers of a row."""
     k: int
+    """Of each row so many coordinates may be +1 or -1; all others are 0. At most ``width``."""
     unit = 1.0
 
     def __post_init__(self) -> None:
@@ -186,18 +175,6 @@ class TopKSigns:
 class ProjectedHistogram:
     """Histograms of each teacher's gradients along a few directions, per generated row (G-PATE).
 
-    Parameters
-    ----------
-    n_rows : int
-        Generated rows of a step.
-    n_directions : int
-        Public directions on which each row's gradient is projected.
-    n_bins : int
-        Bins of every histogram, of even width between -``reach`` and ``reach``; what lies beyond
-        counts in the last ones.
-    reach : float
-        Greater than 0.
-
     Privacy
     -------
     A teacher is in one bin of each histogram; it can leave it and enter another one: two counts
@@ -211,9 +188,15 @@ class ProjectedHistogram:
     """
 
     n_rows: int
+    """Generated rows of a step."""
     n_directions: int
+    """Public directions on which each row's gradient is projected."""
     n_bins: int = 10
+    """Bins of every histogram, of even width between -``reach`` and ``reach``; what lies beyond
+    counts in the last ones.
+    """
     reach: float = 1.0
+    """Greater than 0."""
     unit = 1.0
 
     def __post_init__(self) -> None:

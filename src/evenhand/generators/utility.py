@@ -20,27 +20,21 @@ _REPEATS: Final = 200
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelUtility:
-    """One model, trained on one table and measured on real rows.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    trained_on : str
-        "synthetic" or "real".
-    auroc, accuracy : Estimate
-        With bootstrap intervals over the test rows; the AUROC is macro-averaged, each class
-        against the rest, with more than two classes.
-    gaps : mapping of str to Estimate
-        ``demographic_parity``, ``equalized_odds`` and ``error_parity`` (accuracy disparity), each
-        with ``_pairwise`` (largest difference of two groups) and ``_overall`` (from everybody).
-    """
+    """One model, trained on one table and measured on real rows."""
 
     model: str
+    """Its name."""
     trained_on: str
+    """``"synthetic"`` or "real"."""
     auroc: Estimate
     accuracy: Estimate
+    """``auroc`` and ``accuracy``: with bootstrap intervals over the test rows; the AUROC is
+    macro-averaged, each class against the rest, with more than two classes.
+    """
     gaps: Mapping[str, Estimate]
+    """``demographic_parity``, ``equalized_odds`` and ``error_parity`` (accuracy disparity), each
+    with ``_pairwise`` (largest difference of two groups) and ``_overall`` (from everybody).
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; NaN stays NaN."""

@@ -43,28 +43,17 @@ SMALL_SHARE: Final = 0.02
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesson:
-    """What a generator is trained with; lives no longer than a fit.
-
-    Parameters
-    ----------
-    data : EncodedImages
-        The private pictures.
-    partition : Partition
-        Whose critic, or which batch, each of them goes to.
-    sampler : GroupBalancedSampler or None
-        With the shares that it needs.
-    learner : GeneratorTraining
-    release : Door
-        The only way from the pictures to ``learner``.
-    rng : Generator
-    progress : Progress
-    """
+    """What a generator is trained with; lives no longer than a fit."""
 
     data: EncodedImages
+    """The private pictures."""
     partition: Partition
+    """Whose critic, or which batch, each of them goes to."""
     sampler: GroupBalancedSampler | None
+    """With the shares that it needs."""
     learner: GeneratorTraining
     release: Door
+    """The only way from the pictures to ``learner``."""
     rng: np.random.Generator
     progress: Progress
 

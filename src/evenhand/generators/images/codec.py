@@ -31,21 +31,14 @@ _WAYS: Final = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageSample:
-    """Pictures that were generated.
-
-    Parameters
-    ----------
-    images : ndarray of float32, shape (n, h, w) or (n, h, w, 3)
-        In [0, 1].
-    y : ndarray, shape (n,)
-        Label of each, in the user's values.
-    sensitive_features : ndarray, DataFrame or None
-        Group of each, in the user's values; None where the generator knows no groups.
-    """
+    """Pictures that were generated."""
 
     images: FloatPixels
+    """In [0, 1]. Shape (n, h, w) or (n, h, w, 3)."""
     y: Array
+    """Label of each, in the user's values. Shape (n,)."""
     sensitive_features: Array | pd.DataFrame | None
+    """Group of each, in the user's values; None where the generator knows no groups."""
 
     def __len__(self) -> int:
         return len(self.images)
@@ -59,31 +52,25 @@ class ImageSample:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncodedImages:
-    """The private pictures as a method reads them.
-
-    Parameters
-    ----------
-    pixels : ndarray of float32, shape (n, channels, height, width)
-        In [0, 1].
-    condition : ndarray of int64, shape (n,)
-        What the generator is conditioned on: combination of label and group, or the label alone.
-    label, group : ndarray of int64, shape (n,)
-        Codes of each; the group is 0 throughout where no groups were given.
-    n_labels, n_groups : int
-    units : ndarray or None
-        Whose picture it is.
-    per_unit : int
-        Pictures that one unit has at most; 1 without units.
-    """
+    """The private pictures as a method reads them."""
 
     pixels: FloatPixels
+    """In [0, 1]. Shape (n, channels, height, width)."""
     condition: IntArray
+    """What the generator is conditioned on: combination of label and group, or the label alone.
+    Shape (n,).
+    """
     label: IntArray
     group: IntArray
+    """``label`` and ``group``: codes of each; the group is 0 throughout where no groups were given.
+    Shape (n,).
+    """
     n_labels: int
     n_groups: int
     units: Array | None
+    """Whose picture it is."""
     per_unit: int
+    """Pictures that one unit has at most; 1 without units."""
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -96,21 +83,14 @@ class EncodedImages:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicValues:
-    """All values that a label or a sensitive column may have, in the user's own type.
-
-    Parameters
-    ----------
-    name : str
-        Of the column, by which conditions are asked for.
-    values : tuple of str, int, float or bool
-        Distinct as text.
-    dtype : str
-        Of the user's column.
-    """
+    """All values that a label or a sensitive column may have, in the user's own type."""
 
     name: str
+    """Of the column, by which conditions are asked for."""
     values: tuple[str | int | float | bool, ...]
+    """Distinct as text."""
     dtype: str
+    """Of the user's column."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -185,29 +165,19 @@ class PublicValues:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageCodec:
-    """Size of the pictures, and the values of labels and groups.
-
-    Parameters
-    ----------
-    height, width : int
-    channels : int
-        1 for grey pictures, given as (n, h, w), or 3 for colour, (n, h, w, 3).
-    label : PublicValues
-    sensitive : tuple of PublicValues
-        Empty where no groups were given.
-    framed : bool
-        Whether groups were given as a DataFrame and are given back as one.
-    conditioned : bool
-        Whether the generator is conditioned on the groups.
-    """
+    """Size of the pictures, and the values of labels and groups."""
 
     height: int
     width: int
     channels: int
+    """1 for grey pictures, given as (n, h, w), or 3 for colour, (n, h, w, 3)."""
     label: PublicValues
     sensitive: tuple[PublicValues, ...] = ()
+    """Empty where no groups were given."""
     framed: bool = False
+    """Whether groups were given as a DataFrame and are given back as one."""
     conditioned: bool = True
+    """Whether the generator is conditioned on the groups."""
 
     @property
     def size(self) -> tuple[int, int, int]:

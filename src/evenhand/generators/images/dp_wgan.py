@@ -41,18 +41,6 @@ class CellWeights:
     A cell is a label with a group, or a label alone where groups play no part. Nothing of it is
     private: shares are public, or were released.
 
-    Parameters
-    ----------
-    shares : ndarray of float64, shape (n_cells,)
-        Share of each cell among the real pictures; positive, they sum to 1.
-    conditions : ndarray of int64, shape (n_cells,)
-        Condition of each cell, as the generator knows it: the cell, or its label.
-    bounds : ndarray of int64, shape (n_cells,)
-        Which bound on gradients is that of each cell.
-    even : bool
-        Real pictures weigh in proportion to one over their cell's share, the rarest ones 1
-        (reweighting, Choi et al. 2020); all 1 if not.
-
     Notes
     -----
     A generated picture has a condition, and perhaps no group: its gradient is cut as those of the
@@ -61,9 +49,16 @@ class CellWeights:
     """
 
     shares: FloatArray
+    """Share of each cell among the real pictures; positive, they sum to 1. Shape (n_cells,)."""
     conditions: IntArray
+    """Condition of each cell, as the generator knows it: the cell, or its label. Shape (n_cells,).
+    """
     bounds: IntArray
+    """Which bound on gradients is that of each cell. Shape (n_cells,)."""
     even: bool
+    """Real pictures weigh in proportion to one over their cell's share, the rarest ones 1
+    (reweighting, Choi et al. 2020); all 1 if not.
+    """
 
     @property
     def weights(self) -> FloatArray:

@@ -35,16 +35,13 @@ class RandomFeatures:
     Three public bandwidths share the frequencies w evenly (Rahimi and Recht 2007; the sum of
     kernels sees likeness at three scales).
 
-    Parameters
-    ----------
-    frequencies : ndarray of float64, shape (n_pixels, n_frequencies)
-
     Privacy
     -------
     Drawn without looking at a picture. Every picture's features have norm 1.
     """
 
     frequencies: FloatArray
+    """Shape (n_pixels, n_frequencies)."""
 
     @classmethod
     def draw(cls, n_pixels: int, n_frequencies: int, rng: np.random.Generator) -> RandomFeatures:
@@ -68,20 +65,13 @@ class RandomFeatures:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EmbeddingNetwork:
-    """Layers of a network from random numbers and a condition to pixels.
-
-    Parameters
-    ----------
-    layers : Layers
-        A sigmoid follows the last.
-    n_conditions : int
-    size : tuple of int
-        Channels, height and width.
-    """
+    """Layers of a network from random numbers and a condition to pixels."""
 
     layers: Layers
+    """A sigmoid follows the last."""
     n_conditions: int
     size: tuple[int, int, int]
+    """Channels, height and width."""
 
     def draw(self, conditions: IntArray, rng: np.random.Generator) -> NDArray[np.float32]:
         """Draw one picture per condition, shape (n, channels, height, width)."""

@@ -27,38 +27,26 @@ JUDGE: Final = "MLP"
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What groups the synthetic pictures show, whatever group they were asked for.
-
-    Parameters
-    ----------
-    balance : Balance
-        By the groups that a classifier sees; it was trained on real pictures of known groups, as
-        many of each group.
-    accuracy : float
-        Of that classifier on the test pictures. Shares nearer to even than it errs say nothing.
-    agreement : float
-        Share of the pictures that show the group they were asked for; NaN where none was asked.
-    """
+    """What groups the synthetic pictures show, whatever group they were asked for."""
 
     balance: Balance
+    """By the groups that a classifier sees; it was trained on real pictures of known groups, as
+    many of each group.
+    """
     accuracy: float
+    """Of that classifier on the test pictures. Shares nearer to even than it errs say nothing."""
     agreement: float
+    """Share of the pictures that show the group they were asked for; NaN where none was asked."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageEvaluation(Evaluation):
-    """What was measured of synthetic pictures, beside what ``Evaluation`` holds.
-
-    Parameters
-    ----------
-    judged : Judged or None
-        By the groups that they show; None with too few real pictures to train a classifier on.
-    distances : tuple of Distance
-        From the test pictures, by features of a network; empty without one.
-    """
+    """What was measured of synthetic pictures, beside what ``Evaluation`` holds."""
 
     judged: Judged | None
+    """By the groups that they show; None with too few real pictures to train a classifier on."""
     distances: tuple[Distance, ...]
+    """From the test pictures, by features of a network; empty without one."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; NaN stays NaN."""

@@ -235,17 +235,12 @@ class WholeFrequencies:
 
     Which candidate is nearest to a picture then depends on no other picture, to the last bit:
     however many are multiplied at once, and also where two candidates are equally near.
-
-    Parameters
-    ----------
-    cosines : ndarray of float64, shape (n_pixels, n)
-        Whole numbers, of 2**-20.
-    scale : float
-        Units of a point for one byte of a picture; a power of two.
     """
 
     cosines: FloatArray
+    """Whole numbers, of 2**-20. Shape (n_pixels, n)."""
     scale: float
+    """Units of a point for one byte of a picture; a power of two."""
 
     @classmethod
     def of(cls, size: Size, n: int) -> WholeFrequencies:

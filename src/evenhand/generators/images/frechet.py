@@ -18,29 +18,22 @@ _LEAST: Final = 10  # pictures per group below which no distance is given
 
 @dataclass(frozen=True, kw_only=True)
 class Distance:
-    """Distance of synthetic pictures from real ones.
-
-    Parameters
-    ----------
-    name : str
-        "FD-" and the name of the extractor. "FID" is the distance in the features of the Inception
-        network of Heusel et al. 2017 and of no other.
-    group : str
-        "overall", or the label and group.
-    n : int
-        Pictures on either side. Distances at different n must not be compared.
-    frechet : float
-        Between Gaussians with the features' means and covariances; at least 0, best 0; too large
-        where n is small.
-    kid : float
-        Kernel distance, without that bias; around 0 where there is no difference.
-    """
+    """Distance of synthetic pictures from real ones."""
 
     name: str
+    """``"FD-"`` and the name of the extractor. "FID" is the distance in the features of the
+    Inception network of Heusel et al. 2017 and of no other.
+    """
     group: str
+    """``"overall"``, or the label and group."""
     n: int
+    """Pictures on either side. Distances at different n must not be compared."""
     frechet: float
+    """Between Gaussians with the features' means and covariances; at least 0, best 0; too large
+    where n is small.
+    """
     kid: float
+    """Kernel distance, without that bias; around 0 where there is no difference."""
 
 
 def frechet_distance(a: FloatArray, b: FloatArray) -> float:

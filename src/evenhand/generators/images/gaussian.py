@@ -320,17 +320,12 @@ class GaussianImages(MirroredImages):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Components:
-    """Where the pictures of each label and group are cut; public.
-
-    Parameters
-    ----------
-    centres : ndarray of float64, shape (n, n_directions)
-    of : ndarray of int64, shape (n,)
-        The combination of label and group that each belongs to, in order.
-    """
+    """Where the pictures of each label and group are cut; public."""
 
     centres: FloatArray
+    """Shape (n, n_directions)."""
     of: IntArray
+    """The combination of label and group that each belongs to, in order. Shape (n,)."""
 
     @classmethod
     def cut(

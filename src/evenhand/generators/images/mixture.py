@@ -22,32 +22,25 @@ class MixtureExpectation:
 
     Of a component with mean m and covariance V along the directions it is
     ``m + V (V + sigma^2)^-1 (z - m)``, and components count by their posterior probability.
-
-    Parameters
-    ----------
-    frame : ndarray, shape (n_pixels, n_directions)
-        Orthonormal.
-    middle : ndarray, shape (n_pixels,)
-    means : ndarray, shape (n_components, n_directions)
-    vectors, values : ndarray, shapes (n_components, n_directions, n_directions) and (n_components,
-        n_directions)
-        Eigenvectors, in columns, and eigenvalues of the covariances.
-    weights : ndarray, shape (n_components,)
-        Part of its label and group that each is.
-    of : ndarray of int64, shape (n_components,)
-        Its label and group.
-    shares : ndarray, shape (n_conditions,)
-        Of labels and groups.
     """
 
     frame: FloatArray
+    """Orthonormal. Shape (n_pixels, n_directions)."""
     middle: FloatArray
+    """Shape (n_pixels,)."""
     means: FloatArray
+    """Shape (n_components, n_directions)."""
     vectors: FloatArray
     values: FloatArray
+    """``vectors`` and ``values``: eigenvectors, in columns, and eigenvalues of the covariances.
+    Shapes (n_components, n_directions, n_directions) and (n_components, n_directions).
+    """
     weights: FloatArray
+    """Part of its label and group that each is. Shape (n_components,)."""
     of: IntArray
+    """Its label and group. Shape (n_components,)."""
     shares: FloatArray
+    """Of labels and groups. Shape (n_conditions,)."""
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array], shares: FloatArray) -> MixtureExpectation:

@@ -24,20 +24,13 @@ CONDITIONS: Final = ("label+group", "label")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivateImages(Payload):
-    """Private pictures that were read; see ``Payload``.
-
-    Parameters
-    ----------
-    codec : ImageCodec
-    known : EncodedImages
-        The pictures. How many there are, and their size, may be known before the first release.
-    reference : GroupReference, optional
-        By which missing groups were predicted.
-    """
+    """Private pictures that were read; see ``Payload``."""
 
     codec: ImageCodec
     known: EncodedImages
+    """The pictures. How many there are, and their size, may be known before the first release."""
     reference: GroupReference | None = None
+    """By which missing groups were predicted."""
 
     @property
     def public(self) -> tuple[str, ...]:

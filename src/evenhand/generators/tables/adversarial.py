@@ -45,21 +45,14 @@ def starting_shares(start: float, rest: str) -> Mapping[str, float]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StartingCounts:
-    """What was released.
-
-    Parameters
-    ----------
-    cells : ndarray of float64, shape (n_conditions,)
-        Noisy number of records of each combination of label and group.
-    sigma : float
-        Standard deviation of the noise on each.
-    tables : tuple of ndarray, each of shape (n_conditions, states of a column)
-        Empty if only the cells were released.
-    """
+    """What was released."""
 
     cells: FloatArray
+    """Noisy number of records of each combination of label and group. Shape (n_conditions,)."""
     sigma: float
+    """Standard deviation of the noise on each."""
     tables: tuple[FloatArray, ...]
+    """Empty if only the cells were released. Shape (n_conditions, states of a column)."""
 
     @classmethod
     def release(cls, data: EncodedTable, n_conditions: int, plan: BudgetPlan) -> StartingCounts:
@@ -81,25 +74,19 @@ class StartingCounts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GivenRows:
-    """Private rows as teachers read them: the states of the columns, then what was given.
-
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n, n_columns + 1)
-        The last column is the condition.
-    sizes : tuple of int
-        States of each; the last is the number of conditions.
-    group : ndarray of int64, shape (n,)
-    conditions : Conditions
-    condition : {"label+group", "label"}
-        What the generator is conditioned on. With "label" the group is a column before the last.
-    """
+    """Private rows as teachers read them: the states of the columns, then what was given."""
 
     codes: IntArray
+    """The last column is the condition. Shape (n, n_columns + 1)."""
     sizes: tuple[int, ...]
+    """States of each; the last is the number of conditions."""
     group: IntArray
+    """Shape (n,)."""
     conditions: Conditions
     condition: str
+    """What the generator is conditioned on. With "label" the group is a column before the last. One
+    of "label+group", "label".
+    """
 
     @classmethod
     def of(
@@ -152,20 +139,11 @@ class GivenRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesson:
-    """What critics and generator are trained with; lives no longer than a fit.
-
-    Parameters
-    ----------
-    data : EncodedTable
-    rows : GivenRows
-        Its rows, with what the generator is conditioned on.
-    plan : BudgetPlan
-    rng : Generator
-    progress : Progress
-    """
+    """What critics and generator are trained with; lives no longer than a fit."""
 
     data: EncodedTable
     rows: GivenRows
+    """Its rows, with what the generator is conditioned on."""
     plan: BudgetPlan
     rng: np.random.Generator
     progress: Progress

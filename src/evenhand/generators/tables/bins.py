@@ -29,14 +29,6 @@ LEAST_POWER: Final = 1e-4
 class Cells:
     """Intervals that cover the range of a numeric column, in ascending order.
 
-    Parameters
-    ----------
-    starts, ends : ndarray of float64, shape (n_cells,)
-        Cell i is ``[starts[i], ends[i])``; with ``starts[i] == ends[i]`` it is that value alone.
-        The last one holds its end.
-    integer : bool
-        Whether the column holds whole numbers only.
-
     Privacy
     -------
     A function of the public bounds alone.
@@ -44,7 +36,11 @@ class Cells:
 
     starts: FloatArray
     ends: FloatArray
+    """``starts`` and ``ends``: cell i is ``[starts[i], ends[i])``; with ``starts[i] == ends[i]`` it
+    is that value alone. The last one holds its end. Shape (n_cells,).
+    """
     integer: bool
+    """Whether the column holds whole numbers only."""
 
     @classmethod
     def between(cls, low: float, high: float, *, integer: bool) -> Cells:
@@ -124,14 +120,6 @@ class Cells:
 class Bins:
     """Neighboring cells joined, so that each bin holds enough records to outweigh the noise.
 
-    Parameters
-    ----------
-    cells : Cells
-    bin_of_cell : ndarray of int64, shape (n_cells,)
-        Ascending from 0.
-    weights : ndarray of float64, shape (n_cells,)
-        How the values of a bin are spread over its cells; each bin sums to 1.
-
     Privacy
     -------
     A function of the cells and of noisy counts: post-processing.
@@ -139,7 +127,9 @@ class Bins:
 
     cells: Cells
     bin_of_cell: IntArray
+    """Ascending from 0. Shape (n_cells,)."""
     weights: FloatArray
+    """How the values of a bin are spread over its cells; each bin sums to 1. Shape (n_cells,)."""
 
     @classmethod
     def single(cls, cells: Cells) -> Bins:

@@ -32,21 +32,14 @@ BYTES_PER_CELL: Final = 100
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnCode:
-    """One column: its states, numbered from 0; the last one is "missing" where there is one.
-
-    Parameters
-    ----------
-    schema : ColumnSchema
-        What is public about it. A numeric column has bounds.
-    dtype : str
-        Of the user's column, to be given back.
-    bins : Bins or None
-        Of a numeric column.
-    """
+    """One column: its states, numbered from 0; the last one is "missing" where there is one."""
 
     schema: ColumnSchema
+    """What is public about it. A numeric column has bounds."""
     dtype: str
+    """Of the user's column, to be given back."""
     bins: Bins | None = None
+    """Of a numeric column."""
 
     @property
     def name(self) -> str:
@@ -178,17 +171,6 @@ class ColumnCode:
 class TableCodec:
     """All columns of a table, in its order.
 
-    Parameters
-    ----------
-    columns : tuple of ColumnCode
-    given : tuple of str
-        The label's column, then the sensitive ones: what a generator is conditioned on. The others
-        are the features.
-    made : tuple of MadeColumn
-        Columns that are not learnt, in the table's order.
-    numbered : tuple of str
-        Those whose names are whole numbers in the user's table.
-
     Privacy
     -------
     Made of a public schema, the names and dtypes of the columns, which are taken as public, and,
@@ -197,8 +179,13 @@ class TableCodec:
 
     columns: tuple[ColumnCode, ...]
     given: tuple[str, ...]
+    """The label's column, then the sensitive ones: what a generator is conditioned on. The others
+    are the features.
+    """
     made: tuple[MadeColumn, ...] = ()
+    """Columns that are not learnt, in the table's order."""
     numbered: tuple[str, ...] = ()
+    """Those whose names are whole numbers in the user's table."""
 
     @classmethod
     def of(cls, schema: Schema, table: TypedTable, given: Sequence[str]) -> TableCodec:

@@ -52,25 +52,16 @@ class CountedRows(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncodedTable:
-    """The private rows as a method reads them.
-
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n, n_features)
-        State of each feature.
-    condition : ndarray of int64, shape (n,)
-        Combination of label and group of each row.
-    sizes : tuple of int
-        States of each feature.
-    units : ndarray or None
-        Whose row it is.
-    per_unit : int
-    """
+    """The private rows as a method reads them."""
 
     codes: IntArray
+    """State of each feature. Shape (n, n_features)."""
     condition: IntArray
+    """Combination of label and group of each row. Shape (n,)."""
     sizes: tuple[int, ...]
+    """States of each feature."""
     units: Array | None
+    """Whose row it is."""
     per_unit: int
 
     @classmethod
@@ -141,25 +132,16 @@ class EncodedTable:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncodedStream:
-    """Private rows that are read again for each count.
-
-    Parameters
-    ----------
-    total : callable
-        Adds up what is counted of the tables in which the rows come.
-    codec : TableCodec
-    released : sequence of str
-        See ``EncodedTable.of``.
-    per_unit : int
-    ranges : mapping of int to ndarray
-        Of features whose states are merged, see ``CountedRows.merged``.
-    """
+    """Private rows that are read again for each count."""
 
     total: Callable[[Callable[[TypedTable], Any]], Any] = field(repr=False)
+    """Adds up what is counted of the tables in which the rows come."""
     codec: TableCodec
     released: Sequence[str]
+    """See ``EncodedTable.of``."""
     per_unit: int = 1
     ranges: Mapping[int, IntArray] = field(default_factory=dict)
+    """Of features whose states are merged, see ``CountedRows.merged``."""
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -28,25 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableEvaluation(Evaluation):
-    """What was measured of synthetic rows, beside what ``Evaluation`` holds.
-
-    Parameters
-    ----------
-    balance : Balance
-        Of the synthetic rows: all of them have groups.
-    label : str
-    sensitive : tuple of str
-    use_sensitive : bool
-        Whether the models saw the sensitive columns.
-    fidelity : Fidelity
-        Of rows drawn as they are, without balance, against the real test rows.
-    """
+    """What was measured of synthetic rows, beside what ``Evaluation`` holds."""
 
     balance: Balance
+    """Of the synthetic rows: all of them have groups."""
     label: str
     sensitive: tuple[str, ...]
     use_sensitive: bool
+    """Whether the models saw the sensitive columns."""
     fidelity: Fidelity
+    """Of rows drawn as they are, without balance, against the real test rows."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; NaN stays NaN."""

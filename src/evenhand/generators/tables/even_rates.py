@@ -114,19 +114,13 @@ def _both(trial: Trial, learnt: float, gap: float) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
-    """Scores of a model of evenly spread rows, on rows as they are learnt, of all groups alike.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (n,)
-    truth, groups : ndarray of int64, shape (n,)
-        The label and the group that each row was drawn for.
-    n_groups : int
-    """
+    """Scores of a model of evenly spread rows, on rows as they are learnt, of all groups alike."""
 
     scores: FloatArray
+    """Shape (n,)."""
     truth: IntArray
     groups: IntArray
+    """``truth`` and ``groups``: the label and the group that each row was drawn for. Shape (n,)."""
     n_groups: int
 
     @classmethod

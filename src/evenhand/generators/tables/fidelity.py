@@ -28,43 +28,31 @@ MISSING: Final = "missing"
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnFidelity:
-    """One column of both tables.
-
-    Parameters
-    ----------
-    name : str
-    kind : str
-        "numeric" or "categorical".
-    score : float
-        One minus the Kolmogorov-Smirnov distance (numeric), or one minus the total variation
-        distance (categorical), of the values that are there. NaN if a table has none.
-    missing_real, missing_synthetic : float
-        Share of missing values.
-    """
+    """One column of both tables."""
 
     name: str
     kind: str
+    """``"numeric"`` or "categorical"."""
     score: float
+    """One minus the Kolmogorov-Smirnov distance (numeric), or one minus the total variation
+    distance (categorical), of the values that are there. NaN if a table has none.
+    """
     missing_real: float
     missing_synthetic: float
+    """``missing_real`` and ``missing_synthetic``: share of missing values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairFidelity:
-    """Two columns of both tables.
-
-    Parameters
-    ----------
-    first, second : str
-    score : float
-        Numbers: one minus half the difference of Pearson correlations. Else: one minus the total
-        variation distance of the joint frequencies, numbers in 10 bins of equal width over the
-        real values. NaN where a correlation does not exist.
-    """
+    """Two columns of both tables."""
 
     first: str
     second: str
     score: float
+    """Numbers: one minus half the difference of Pearson correlations. Else: one minus the total
+    variation distance of the joint frequencies, numbers in 10 bins of equal width over the real
+    values. NaN where a correlation does not exist.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

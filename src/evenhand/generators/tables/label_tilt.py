@@ -66,18 +66,12 @@ _ROUNDS: Final = 100  # of tries for one row, of which each is kept with a chanc
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Readings:
-    """What scores read of a row, as rows of numbers.
-
-    Parameters
-    ----------
-    n_labels, n_groups : int
-    columns : tuple of ndarray, shape (states, readings)
-        Of each column: what is read of each state.
-    """
+    """What scores read of a row, as rows of numbers."""
 
     n_labels: int
     n_groups: int
     columns: tuple[FloatArray, ...]
+    """Of each column: what is read of each state. Shape (states, readings)."""
 
     @classmethod
     def of(
@@ -117,18 +111,12 @@ class Readings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Scale:
-    """By what readings are scaled, so that a step along a gradient is about Newton's; and its cut.
-
-    Parameters
-    ----------
-    root : ndarray, shape (readings, readings)
-        Of the mean curvature of a row: lower triangular.
-    clip : float
-        Norm to which a record's gradient in scaled readings is cut.
-    """
+    """What scales readings, so that a step along a gradient is about Newton's; and its cut."""
 
     root: FloatArray
+    """Of the mean curvature of a row: lower triangular. Shape (readings, readings)."""
     clip: float
+    """Norm to which a record's gradient in scaled readings is cut."""
 
     @classmethod
     def of(cls, read: FloatArray, p: FloatArray, labels: IntArray) -> Self:
@@ -156,25 +144,22 @@ class _Scale:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelTilt:
-    """How the odds of labels differ from those of a tree.
-
-    Parameters
-    ----------
-    shares : ndarray, shape (n_labels, n_groups)
-        Of the records, by which the tree's odds are.
-    groups, odds, columns : ndarray, shapes (n_groups, n_labels), (n_labels, n_labels), and, of
-        each column, (states, n_labels)
-        The scores of each label, to be added up: by group, by centred log-odds of labels, by state.
-    most, mean : ndarray, shape (n_conditions,)
-        Of the weight of a row of the tree, by label and group: the largest, and the mean.
-    """
+    """How the odds of labels differ from those of a tree."""
 
     shares: FloatArray
+    """Of the records, by which the tree's odds are. Shape (n_labels, n_groups)."""
     groups: FloatArray
     odds: FloatArray
     columns: tuple[FloatArray, ...]
+    """``groups``, ``odds`` and ``columns``: the scores of each label, to be added up: by group, by
+    centred log-odds of labels, by state. Shapes (n_groups, n_labels), (n_labels, n_labels), and, of
+    each column, (states, n_labels).
+    """
     most: FloatArray
     mean: FloatArray
+    """``most`` and ``mean``: of the weight of a row of the tree, by label and group: the largest,
+    and the mean. Shape (n_conditions,).
+    """
 
     @classmethod
     def learn(

@@ -33,19 +33,15 @@ PERSONS, VISITS = "persons: ", "visits: "
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinkedCodec:
-    """What both tables look like.
-
-    Parameters
-    ----------
-    key : str
-        Column by which they are linked.
-    persons, visits : TableCodec
-        Of the persons with the number of their visits, and of the visits with label and groups.
-    """
+    """What both tables look like."""
 
     key: str
+    """Column by which they are linked."""
     persons: TableCodec
     visits: TableCodec
+    """``persons`` and ``visits``: of the persons with the number of their visits, and of the visits
+    with label and groups.
+    """
 
     @property
     def conditions(self) -> Conditions:
@@ -87,21 +83,16 @@ class LinkedCodec:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinkedTables(Payload):
-    """Private persons and their visits, each a payload of its own; see ``Payload``.
-
-    Parameters
-    ----------
-    key : str
-    persons, visits : PrivateTable
-        The conditions of the visits are columns of the persons, who name their categories.
-    declared : bool
-        Whether anything is declared of either, but for the key and the number of visits.
-    """
+    """Private persons and their visits, each a payload of its own; see ``Payload``."""
 
     key: str
     persons: PrivateTable
     visits: PrivateTable
+    """``persons`` and ``visits``: the conditions of the visits are columns of the persons, who name
+    their categories.
+    """
     declared: bool
+    """Whether anything is declared of either, but for the key and the number of visits."""
 
     @property
     def tables(self) -> dict[str, PrivateTable]:

@@ -25,15 +25,6 @@ _NUMBER: Final = ("int", "uint", "float")
 class MadeColumn:
     """A column whose values are numbered by a pattern from row to row: 1, 2, 3, ...
 
-    Parameters
-    ----------
-    schema : ColumnSchema
-        Of the kind "made".
-    dtype : str
-        Of the user's column, to be given back: of text or of numbers.
-    at : int
-        Position among the columns that are drawn.
-
     Privacy
     -------
     Of the user's column the name, the place and the dtype are known, which are taken as public. No
@@ -41,8 +32,11 @@ class MadeColumn:
     """
 
     schema: ColumnSchema
+    """Of the kind "made"."""
     dtype: str
+    """Of the user's column, to be given back: of text or of numbers."""
     at: int
+    """Position among the columns that are drawn."""
 
     @property
     def name(self) -> str:

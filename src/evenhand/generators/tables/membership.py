@@ -55,26 +55,21 @@ ATTACKS: Final = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MembershipAttack:
-    """What one attack found. For the curator alone: members are private rows.
-
-    Parameters
-    ----------
-    name : str
-        A key of ``ATTACKS``.
-    auc : Estimate
-        Probability that a member looks likelier than another; one half is a coin.
-    found : tuple of (float, Estimate)
-        Share of the members who are found where this share of others is accused. The advantage is
-        their difference.
-    accused, curve : ndarray of float64, shape (N_POINTS,)
-        The whole ROC curve: shares of others and of members.
-    """
+    """What one attack found. For the curator alone: members are private rows."""
 
     name: str
+    """A key of ``ATTACKS``."""
     auc: Estimate
+    """Probability that a member looks likelier than another; one half is a coin."""
     found: tuple[tuple[float, Estimate], ...]
+    """Share of the members who are found where this share of others is accused. The advantage is
+    their difference.
+    """
     accused: FloatArray
     curve: FloatArray
+    """``accused`` and ``curve``: the whole ROC curve: shares of others and of members. Shape
+    (N_POINTS,).
+    """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -26,18 +26,14 @@ _Numbers = TypeVar("_Numbers", FloatArray, IntArray)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MergedStates:
-    """The ranges of some columns, and the states within them.
-
-    Parameters
-    ----------
-    ranges : mapping of int to ndarray of int64, shape (states of the column,)
-        Of each merged column: in which range a state is, in order.
-    within : mapping of int to ndarray, shape (n_conditions, states of the column)
-        Chance of each state among those of its range, by condition.
-    """
+    """The ranges of some columns, and the states within them."""
 
     ranges: Mapping[int, IntArray]
+    """Of each merged column: in which range a state is, in order. Shape (states of the column,)."""
     within: Mapping[int, FloatArray]
+    """Chance of each state among those of its range, by condition. Shape (n_conditions, states of
+    the column).
+    """
 
     @classmethod
     def of(cls, expected: Sequence[FloatArray], n_ranges: int) -> MergedStates:

@@ -44,13 +44,6 @@ _POINTS: Final = 16  # at which a look at a state is averaged
 class PersonLevels:
     """Levels of persons in columns of their visits.
 
-    Parameters
-    ----------
-    sharpness : ndarray of float64, shape (n_features,)
-        The r of the module's text, in [0, 1]; 0 for a column without levels.
-    looks : mapping of int to ndarray, shape (states, states)
-        Of each column with levels: chance of a level in each state of a typical visit.
-
     Privacy
     -------
     Neighbors : add or remove one person, with all its visits.
@@ -58,7 +51,11 @@ class PersonLevels:
     """
 
     sharpness: FloatArray
+    """The r of the module's text, in [0, 1]; 0 for a column without levels. Shape (n_features,)."""
     looks: Mapping[int, FloatArray]
+    """Of each column with levels: chance of a level in each state of a typical visit. Shape
+    (states, states).
+    """
 
     @classmethod
     def of(cls, sharpness: FloatArray, visits: TableSynthesizer) -> Self:

@@ -27,23 +27,6 @@ WHERE: Final = "reference table"
 class GroupsFromReference:
     """Predict one sensitive column from the columns that private and public rows share.
 
-    Parameters
-    ----------
-    name : str
-        The sensitive column.
-    columns : tuple of str
-        What it is predicted from.
-    values : ndarray
-        The groups, as the reference names them.
-    model : fitted classifier
-        Encoder and logistic regression, from public rows to positions in ``values``.
-    accuracy : float
-        Share of right answers on the reference rows, each predicted by a model that did not see it.
-    baseline : float
-        Share of the most common group: what guessing would score.
-    dtype : dtype
-        Of the reference's column.
-
     Privacy
     -------
     Everything is learnt from public rows, and a private row's group is a function of that row
@@ -53,12 +36,20 @@ class GroupsFromReference:
     """
 
     name: str
+    """The sensitive column."""
     columns: tuple[str, ...]
+    """What it is predicted from."""
     values: Array
+    """The groups, as the reference names them."""
     model: Any
+    """Encoder and logistic regression, fitted: from public rows to positions in ``values``."""
     accuracy: float
+    """Share of right answers on the reference rows, each predicted by a model that did not see it.
+    """
     baseline: float
+    """Share of the most common group: what guessing would score."""
     dtype: Any
+    """That of the reference's column."""
 
     @classmethod
     def fit(cls, reference: pd.DataFrame, name: str, columns: Sequence[str]) -> GroupsFromReference:

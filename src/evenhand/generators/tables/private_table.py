@@ -56,21 +56,14 @@ NUMBERS_DELTA: Final = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class KnownOfTable:
-    """What is public of private rows before the first release.
-
-    Parameters
-    ----------
-    n_states : int
-        States that all columns have at least.
-    n_groups : int or None
-        Combinations of sensitive values; None where their names are still to be released.
-    per_unit : int
-        Rows of one unit that are read; 1 without units.
-    """
+    """What is public of private rows before the first release."""
 
     n_states: int
+    """States that all columns have at least."""
     n_groups: int | None
+    """Combinations of sensitive values; None where their names are still to be released."""
     per_unit: int
+    """Rows of one unit that are read; 1 without units."""
 
 
 @dataclass(kw_only=True, eq=False)

@@ -28,22 +28,18 @@ class MixedFeatures:
     beside them stand the states of every column, one-hot, as DP-MERF has them for categories
     (Harder, Adamczewski and Park 2021).
 
-    Parameters
-    ----------
-    starts : ndarray of int64, shape (n_columns + 1,)
-        Where the states of each column begin among all states.
-    points : ndarray of float64, shape (n_states, n_coordinates)
-        The coordinates of each state, 0 outside its own column's.
-    frequencies : ndarray of float64, shape (n_coordinates, n_frequencies)
-
     Privacy
     -------
     Drawn without looking at a record. Every row has norm 1, exactly but for rounding.
     """
 
     starts: IntArray
+    """Where the states of each column begin among all states. Shape (n_columns + 1,)."""
     points: FloatArray
+    """The coordinates of each state, 0 outside its own column's. Shape (n_states, n_coordinates).
+    """
     frequencies: FloatArray
+    """Shape (n_coordinates, n_frequencies)."""
 
     @classmethod
     def draw(

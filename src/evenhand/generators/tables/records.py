@@ -34,23 +34,15 @@ _Sum = TypeVar("_Sum", bound=_Addable)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """Private rows with bounded contributions.
-
-    Parameters
-    ----------
-    table : TypedTable
-        The columns that are generated, in the user's order; the unit is not among them.
-    roles : Roles
-    units : ndarray or None, shape (n,)
-        Whose record each row is, as ``ids_of`` names it.
-    per_unit : int
-        Rows that one unit has at most; 1 without units.
-    """
+    """Private rows with bounded contributions."""
 
     table: TypedTable
+    """The columns that are generated, in the user's order; the unit is not among them."""
     roles: Roles
     units: Array | None
+    """Whose record each row is, as ``ids_of`` names it. Shape (n,)."""
     per_unit: int
+    """Rows that one unit has at most; 1 without units."""
 
     def __len__(self) -> int:
         return len(self.table)
@@ -68,20 +60,13 @@ class Records:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamedRecords(Records):
-    """Private rows that are read in batches, again for each count; ``table`` are some of them.
-
-    Parameters
-    ----------
-    rows : ParquetRows
-    learnt : callable
-        Returns of a batch as it is stored what is learnt of it.
-    made : tuple of MadeColumn
-        Columns of the rows that are not learnt.
-    """
+    """Private rows that are read in batches, again for each count; ``table`` are some of them."""
 
     rows: ParquetRows
     learnt: Callable[[pd.DataFrame], pd.DataFrame]
+    """Returns of a batch as it is stored what is learnt of it."""
     made: tuple[MadeColumn, ...]
+    """Columns of the rows that are not learnt."""
 
     @classmethod
     def of(cls, rows: ParquetRows, roles: Roles, schema: Schema | None) -> StreamedRecords:

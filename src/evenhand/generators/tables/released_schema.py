@@ -49,12 +49,6 @@ _LITTLE: Final = 0.01  # share of the records that may be left out without a war
 class ColumnHistograms:
     """Counts of each column's values: of those that occur, or over the grid of bounds.
 
-    Parameters
-    ----------
-    n_columns : int
-    per_unit : int
-        Records that one unit may have.
-
     Privacy
     -------
     A record adds 1 to one count per column: L2 ``r sqrt(m)``, and ``r sqrt(2 m)`` for "replace
@@ -63,6 +57,7 @@ class ColumnHistograms:
 
     n_columns: int
     per_unit: int = 1
+    """Records that one unit may have."""
     unit = 1.0
 
     def l2_sensitivity(self, neighbors: str) -> float:
@@ -90,47 +85,30 @@ def threshold(sigma: float, delta: float, n_columns: int, per_unit: int) -> floa
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedSchema:
-    """A schema for all columns, and what the user must know about it.
-
-    Parameters
-    ----------
-    schema : Schema
-    notes : tuple of str
-        What was released, and what may have fallen under the noise.
-    warnings : tuple of str
-        What fell under the noise for sure. All are of released numbers alone.
-    """
+    """A schema for all columns, and what the user must know about it."""
 
     schema: Schema
     notes: tuple[str, ...] = ()
+    """What was released, and what may have fallen under the noise."""
     warnings: tuple[str, ...] = ()
+    """What fell under the noise for sure. All are of released numbers alone."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UndeclaredColumns:
-    """The counts of all columns that the schema does not declare, ready to be released at once.
-
-    Parameters
-    ----------
-    records : Records
-    known : mapping of str to ColumnSchema
-        What is declared.
-    wanted : tuple of str
-        Columns to release.
-    texts : mapping of str to tuple of str
-        Values of those that hold categories. Private.
-    counts : tuple of ndarray
-        Of each wanted column. Private.
-    infinite : tuple of str
-        Columns of numbers some of which are infinite. Private.
-    """
+    """The counts of all columns that the schema does not declare, ready to be released at once."""
 
     records: Records
     known: Mapping[str, ColumnSchema]
+    """What is declared."""
     wanted: tuple[str, ...]
+    """Columns to release."""
     texts: Mapping[str, tuple[str, ...]]
+    """Values of those that hold categories. Private."""
     counts: tuple[IntArray, ...]
+    """Of each wanted column. Private."""
     infinite: tuple[str, ...] = ()
+    """Columns of numbers some of which are infinite. Private."""
 
     @classmethod
     def of(

@@ -25,21 +25,18 @@ class StateNetwork:
     """A ReLU network from noise and a condition to the probabilities of each column's states.
 
     Given the noise the columns are independent, so a row is a draw from a mixture of products.
-
-    Parameters
-    ----------
-    layers : Layers
-        The first reads the noise and the condition as a unit vector, the last gives a score for
-        every state of every column.
-    base : ndarray of float64, shape (n_conditions, n_states)
-        Added to the scores: the logarithms of the shares from which training started.
-    starts : ndarray of int64, shape (n_columns + 1,)
-        Where the states of each column begin.
     """
 
     layers: Layers
+    """The first reads the noise and the condition as a unit vector, the last gives a score for
+    every state of every column.
+    """
     base: FloatArray
+    """Added to the scores: the logarithms of the shares from which training started. Shape
+    (n_conditions, n_states).
+    """
     starts: IntArray
+    """Where the states of each column begin. Shape (n_columns + 1,)."""
 
     @classmethod
     def start(

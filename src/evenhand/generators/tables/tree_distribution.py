@@ -48,18 +48,12 @@ BLOCK = 50_000  # rows that are drawn at once
 
 @dataclass(frozen=True, kw_only=True)
 class JunctionTree:
-    """Which columns each column hangs from.
-
-    Parameters
-    ----------
-    parents : tuple of tuple of int
-        Of each column; none for a root. They are neighbors of each other.
-    order : tuple of int
-        All columns, every parent before its children.
-    """
+    """Which columns each column hangs from."""
 
     parents: tuple[tuple[int, ...], ...]
+    """Of each column; none for a root. They are neighbors of each other."""
     order: tuple[int, ...]
+    """All columns, every parent before its children."""
 
     @classmethod
     def alone(cls, n_columns: int) -> JunctionTree:
@@ -147,18 +141,13 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TreeDistribution:
-    """A distribution over the columns for each condition.
-
-    Parameters
-    ----------
-    tree : JunctionTree
-    tables : tuple of Table
-        The t of the module's formula; of each column alone, at least, in its order, each condition
-        a part by itself.
-    """
+    """A distribution over the columns for each condition."""
 
     tree: JunctionTree
     tables: tuple[Table, ...]
+    """The t of the module's formula; of each column alone, at least, in its order, each condition a
+    part by itself.
+    """
 
     def sample(
         self,

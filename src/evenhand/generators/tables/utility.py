@@ -160,18 +160,12 @@ class Features:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Judge:
-    """A model that was trained on rows of a table, to be tested on others.
-
-    Parameters
-    ----------
-    model : scikit-learn pipeline
-        Fitted; its classes are texts.
-    features : Features
-        Columns that it reads.
-    """
+    """A model that was trained on rows of a table, to be tested on others."""
 
     model: Any
+    """A fitted scikit-learn pipeline; its classes are texts."""
     features: Features
+    """Columns that it reads."""
 
     @classmethod
     def of(

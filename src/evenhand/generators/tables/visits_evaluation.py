@@ -18,23 +18,18 @@ from evenhand.typing import ArrayLike
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TwoTableEvaluation(TableEvaluation):
-    """What was measured of persons with the number of their visits, as of one table, and of visits.
-
-    Parameters
-    ----------
-    visits : Fidelity
-        Of visits of persons who are drawn as they are, with label and groups, against the real
-        test visits. Without columns where no visit is drawn.
-    n_visits : (float, float)
-        Mean number of a person, real and synthetic.
-    between : mapping of str to (float, float)
-        Share of the variance of each column of numbers that lies between persons, real and
-        synthetic; see ``between_persons``.
-    """
+    """What was measured of persons with their number of visits, as of one table; and of visits."""
 
     visits: Fidelity
+    """Of visits of persons who are drawn as they are, with label and groups, against the real test
+    visits. Without columns where no visit is drawn.
+    """
     n_visits: tuple[float, float]
+    """Mean number of a person, real and synthetic."""
     between: Mapping[str, tuple[float, float]]
+    """Share of the variance of each column of numbers that lies between persons, real and
+    synthetic; see ``between_persons``.
+    """
 
     @classmethod
     def of(

@@ -32,23 +32,15 @@ _AT_ONCE: Final = 100_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Wanted:
-    """What is asked of the rows beside label and group.
-
-    Parameters
-    ----------
-    codec : TableCodec
-        Whose numeric columns hold what is wanted alone.
-    likelihoods : mapping of int to ndarray
-        Of features, by position: the chance that a state gives a value that is wanted.
-    constraints : tuple of Constraint
-    words : str
-        All of it, for messages.
-    """
+    """What is asked of the rows beside label and group."""
 
     codec: TableCodec
+    """Whose numeric columns hold what is wanted alone."""
     likelihoods: Mapping[int, FloatArray]
+    """Of features, by position: the chance that a state gives a value that is wanted."""
     constraints: tuple[Constraint, ...]
     words: str
+    """All of it, for messages."""
 
     @classmethod
     def of(
