@@ -22,33 +22,26 @@ NOT_COVERED = (
 
 @dataclass(frozen=True, kw_only=True)
 class PartCost:
-    """The cost of all runs on one data set, for one unit and one kind of neighbors.
-
-    Parameters
-    ----------
-    data, unit, neighbors : str
-    n_runs : int
-        Releases on these data.
-    n_gaussian, n_basic, n_unbounded : int
-        Of them: whose mu**2 is known, and adds up without loss; whose cost is known at one delta
-        only, so that epsilons and deltas are added; who promise nothing.
-    mu_squared : float
-        Sum over the first kind.
-    epsilon : float
-        Of all together, at ``delta``; infinite if one run promises nothing, or if the deltas add
-        up to 1.
-    delta : float
-    """
+    """The cost of all runs on one data set, for one unit and one kind of neighbors."""
 
     data: str
     unit: str
     neighbors: str
     n_runs: int
+    """Releases on these data."""
     n_gaussian: int
     n_basic: int
     n_unbounded: int
+    """``n_gaussian``, ``n_basic`` and ``n_unbounded``: of them: whose mu**2 is known, and adds up
+    without loss; whose cost is known at one delta only, so that epsilons and deltas are added; who
+    promise nothing.
+    """
     mu_squared: float
+    """Sum over the first kind."""
     epsilon: float
+    """Of all together, at ``delta``; infinite if one run promises nothing, or if the deltas add up
+    to 1.
+    """
     delta: float
 
     def __str__(self) -> str:

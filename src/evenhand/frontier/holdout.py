@@ -17,28 +17,22 @@ from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, I
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyMeasurement:
-    """A noisy confusion table per group, and what it says. Everything here is public.
-
-    Parameters
-    ----------
-    table : ndarray of float64, shape (n_groups, n_classes, n_classes + 1)
-        Noisy counts of rows by group, true class and prediction; the last column counts rejected
-        rows. Cells may be negative.
-    sigma : float
-        Standard deviation of the noise on each cell, in rows.
-    error, gap, coverage : Estimate
-        As in ``evenhand.fairness``: the gap is of demographic parity among the answered. Each
-        interval allows for the sample and for the noise.
-    selection : tuple of tuple of Estimate
-        Per group and class, how often the class is predicted among the answered.
-    """
+    """A noisy confusion table per group, and what it says. Everything here is public."""
 
     table: FloatArray
+    """Noisy counts of rows by group, true class and prediction; the last column counts rejected
+    rows. Cells may be negative. Shape (n_groups, n_classes, n_classes + 1).
+    """
     sigma: float
+    """Standard deviation of the noise on each cell, in rows."""
     error: Estimate
     gap: Estimate
     coverage: Estimate
+    """``error``, ``gap`` and ``coverage``: as in ``evenhand.fairness``: the gap is of demographic
+    parity among the answered. Each interval allows for the sample and for the noise.
+    """
     selection: tuple[tuple[Estimate, ...], ...]
+    """Per group and class, how often the class is predicted among the answered."""
 
 
 def measure_with_noise(

@@ -27,37 +27,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Material:
-    """Three tables, or sets of pictures, and their roles.
-
-    Parameters
-    ----------
-    X, y, groups : private rows; ``groups`` is read by the methods that need it
-    X_public, groups_public : public rows; None where only generators run
-    X_test, y_test, groups_test : rows to measure on
-    positive : hashable or None
-        The favourable class.
-    units : whose record each private row is, where the claim is for these
-    schema : Schema or None
-        Declared columns of the features; else they are read from the public rows.
-    declared : Schema or None
-        All that is declared, of label and groups too.
-    calibration : mapping
-        Labelled public rows, as the arguments of ``fit`` that they are; empty without them.
-    """
+    """Three tables, or sets of pictures, and their roles."""
 
     X: Any
     y: pd.Series[Any]
     groups: Any
+    """``X``, ``y`` and ``groups``: Private rows; ``groups`` is read by the methods that need it."""
     X_public: Any
     groups_public: Any
+    """``X_public`` and ``groups_public``: public rows; None where only generators run."""
     X_test: Any
     y_test: pd.Series[Any]
     groups_test: Any
+    """``X_test``, ``y_test`` and ``groups_test``: rows to measure on."""
     positive: Any
+    """The favourable class."""
     units: pd.Series[Any] | None = None
     schema: Schema | None = None
+    """Declared columns of the features; else they are read from the public rows."""
     declared: Schema | None = None
+    """All that is declared, of label and groups too."""
     calibration: Mapping[str, Any] = field(default_factory=dict)
+    """Labelled public rows, as the arguments of ``fit`` that they are; empty without them."""
 
 
 @functools.lru_cache(maxsize=4)

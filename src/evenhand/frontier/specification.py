@@ -118,27 +118,18 @@ class Specification:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A setting as a specification sees it: its mean over seeds, and how sure that is.
-
-    Parameters
-    ----------
-    runs : tuple of Run
-        Its seeds.
-    values : mapping of str to float
-        Epsilon and delta at their largest over seeds, the rest at its mean.
-    intervals : mapping of str to (float, float)
-        At 95 %: Student's over seeds; with one seed, of its test rows.
-    broken : tuple of str
-        What it does not keep: names of bounds, "methods", "group_at_prediction".
-    unsure : tuple of str
-        Bounds that its interval straddles.
-    """
+    """A setting as a specification sees it: its mean over seeds, and how sure that is."""
 
     runs: tuple[Run, ...]
+    """Its seeds."""
     values: Mapping[str, float]
+    """Epsilon and delta at their largest over seeds, the rest at its mean."""
     intervals: Mapping[str, tuple[float, float]]
+    """At 95 %: Student's over seeds; with one seed, of its test rows."""
     broken: tuple[str, ...]
+    """What it does not keep: names of bounds, "methods", "group_at_prediction"."""
     unsure: tuple[str, ...]
+    """Bounds that its interval straddles."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -176,32 +167,24 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Whether some setting is acceptable, what binds, and what each bound costs.
-
-    Parameters
-    ----------
-    feasible : bool
-    acceptable : tuple of Candidate
-        The settings that keep every bound, the most accurate first.
-    nearest : Candidate or None
-        Where none does: the one that misses by least, allowed methods first. A miss is counted in
-        points of a rate, and by the logarithm of the ratio for epsilon and delta; the largest of
-        its misses counts.
-    binding : tuple of str
-        Bounds that alone stand in the way: moving one of them is enough. Where no single one is,
-        those that the nearest setting breaks.
-    prices : tuple of Price
-        One per bound that is given.
-    notes : tuple of str
-        What must be known with the answer.
-    """
+    """Whether some setting is acceptable, what binds, and what each bound costs."""
 
     feasible: bool
     acceptable: tuple[Candidate, ...]
+    """The settings that keep every bound, the most accurate first."""
     nearest: Candidate | None
+    """Where none does: the one that misses by least, allowed methods first. A miss is counted in
+    points of a rate, and by the logarithm of the ratio for epsilon and delta; the largest of its
+    misses counts.
+    """
     binding: tuple[str, ...]
+    """Bounds that alone stand in the way: moving one of them is enough. Where no single one is,
+    those that the nearest setting breaks.
+    """
     prices: tuple[Price, ...]
+    """One per bound that is given."""
     notes: tuple[str, ...]
+    """What must be known with the answer."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -57,27 +57,18 @@ class Store(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSummary:
-    """What a sweep did.
-
-    Parameters
-    ----------
-    n_settings : int
-        Of the grid.
-    n_before : int
-        Finished by an earlier sweep into the same store.
-    n_new : int
-        Finished now.
-    skipped : tuple of (Setting, str)
-        Settings that cannot be trained, and why.
-    seconds : float
-        Wall clock of this sweep.
-    """
+    """What a sweep did."""
 
     n_settings: int
+    """Of the grid."""
     n_before: int
+    """Finished by an earlier sweep into the same store."""
     n_new: int
+    """Finished now."""
     skipped: tuple[tuple[Setting, str], ...]
+    """Settings that cannot be trained, and why."""
     seconds: float
+    """Wall clock of this sweep."""
 
     def __str__(self) -> str:
         said = f"{self.n_new} of {self.n_settings} settings trained in {self.seconds:.1f} s"

@@ -55,22 +55,14 @@ VOTES_ONLY: Final = ("aggregator", "S_pre", "S_in", "S_post")
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Settings that one process trains: all of one data set and seed, and of the same teachers.
-
-    Parameters
-    ----------
-    source : DataSource
-    settings : tuple of Setting
-    cache : VotesCache or None
-        Where the votes are kept.
-    spec : str
-        Name of the file with the grid, for the command of a run.
-    """
+    """Settings that one process trains: all of one data set and seed, and of the same teachers."""
 
     source: DataSource
     settings: tuple[Setting, ...]
     cache: VotesCache | None
+    """Where the votes are kept."""
     spec: str
+    """Name of the file with the grid, for the command of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)

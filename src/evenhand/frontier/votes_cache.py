@@ -43,14 +43,6 @@ class VotesOfOtherData(ValueError):
 class VotesCache:
     """A folder of votes that only its owner may read.
 
-    Parameters
-    ----------
-    folder : Path
-        Made with mode 0700 if it is not there; refused if others may read it.
-    secret : bytes, optional
-        Key of one run. All files are then encrypted with it (AES-GCM) and it is never written, so
-        that nothing can be read when the run is gone, however it ended.
-
     Privacy
     -------
     Votes are private: they are functions of single teachers' records, without noise. The folder
@@ -60,7 +52,11 @@ class VotesCache:
     """
 
     folder: Path
+    """Made with mode 0700 if it is not there; refused if others may read it."""
     secret: bytes | None = field(default=None, repr=False)
+    """Key of one run. All files are then encrypted with it (AES-GCM) and it is never written, so
+    that nothing can be read when the run is gone, however it ended.
+    """
 
     def __post_init__(self) -> None:
         folder = Path(self.folder)
@@ -177,22 +173,15 @@ class VotesCache:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptTeachers(FittedByRecords):
-    """Teachers that are trained once for each table, deal and seed, and remembered by their votes.
-
-    Parameters
-    ----------
-    teachers : Teachers
-        Who is trained where no votes are kept. They must not read groups.
-    cache : VotesCache
-    name : str
-        Public name of what the votes are about: data set, fingerprint and seed.
-    """
+    """Teachers trained once for each table, deal and seed, and remembered by their votes."""
 
     reads_rows: ClassVar[bool] = False  # the teachers do, if they are trained
 
     teachers: Teachers
+    """Who is trained where no votes are kept. They must not read groups."""
     cache: VotesCache
     name: str
+    """Public name of what the votes are about: data set, fingerprint and seed."""
 
     def _fit(self, given: PrivateRecords) -> Ensemble:
         """Return an ensemble that trains its teachers when it must vote on rows for the first time.

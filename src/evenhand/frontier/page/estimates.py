@@ -18,22 +18,20 @@ MEASURED = ("gap", "error", "coverage")
 
 @dataclass(frozen=True, kw_only=True)
 class Estimates:
-    """One row per point; each measurement with the ends of its 95 % interval.
-
-    Parameters
-    ----------
-    epsilon : ndarray, shape (n,)
-        Of the claim, infinite where there is none; of a setting the largest over its seeds.
-    value, low, high : dict of str to ndarray, shape (n,)
-        Keyed by "gap", "error", "coverage". NaN where a seed of the point has none.
-    n_seeds : ndarray, shape (n,)
-    """
+    """One row per point; each measurement with the ends of its 95 % interval."""
 
     epsilon: FloatArray
+    """Of the claim, infinite where there is none; of a setting the largest over its seeds. Shape
+    (n,).
+    """
     value: dict[str, FloatArray]
     low: dict[str, FloatArray]
     high: dict[str, FloatArray]
+    """``value``, ``low`` and ``high``: keyed by "gap", "error", "coverage". NaN where a seed of the
+    point has none. Shape (n,).
+    """
     n_seeds: IntArray
+    """Shape (n,)."""
 
     @property
     def n(self) -> int:

@@ -99,42 +99,31 @@ def render(
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """How many runs of each kind a page shows, and what publishing them costs.
-
-    Parameters
-    ----------
-    n, n_settings, n_methods : int
-    data : tuple of str
-        Names of the data sets.
-    private, stand_in, published : int
-        Runs by what they learned from, or that they were not run here.
-    not_covered : int
-        Runs that were measured on private rows without noise.
-    no_better : int
-        Runs that could not be told from predicting the majority class.
-    as_printed : int
-        Runs of a paper's method as it is printed, whose claim does not hold.
-    left_out : int
-        Settings that are not drawn.
-    cost : ReleaseCost
-        Of all of them together.
-    stand_in_words : str or None
-        What the stand-in data are.
-    """
+    """How many runs of each kind a page shows, and what publishing them costs."""
 
     n: int
     n_settings: int
     n_methods: int
     data: tuple[str, ...]
+    """Names of the data sets."""
     private: int
     stand_in: int
     published: int
+    """``private``, ``stand_in`` and ``published``: runs by what they learned from, or that they
+    were not run here.
+    """
     not_covered: int
+    """Runs that were measured on private rows without noise."""
     no_better: int
+    """Runs that could not be told from predicting the majority class."""
     as_printed: int
+    """Runs of a paper's method as it is printed, whose claim does not hold."""
     left_out: int
+    """Settings that are not drawn."""
     cost: ReleaseCost
+    """Of all of them together."""
     stand_in_words: str | None
+    """What the stand-in data are."""
 
     @classmethod
     def of(
@@ -167,21 +156,14 @@ class Counted:
 
 @dataclass(frozen=True, kw_only=True)
 class OnFront:
-    """A setting on the front, for readers whose browser runs no scripts.
-
-    Parameters
-    ----------
-    words : str
-        Its method and arguments.
-    epsilon : float or None
-        None where there is no bound.
-    numbers : list of str
-        Gap, accuracy, that of the majority class, that without a margin, and coverage.
-    """
+    """A setting on the front, for readers whose browser runs no scripts."""
 
     words: str
+    """Its method and arguments."""
     epsilon: float | None
+    """None where there is no bound."""
     numbers: list[str]
+    """Gap, accuracy, that of the majority class, that without a margin, and coverage."""
 
 
 def _front(data: Mapping[str, Any]) -> list[OnFront]:
