@@ -19,13 +19,6 @@ from evenhand.datasets.columns import text_of
 class PublicRows:
     """How many public rows there are, and a digest of each of their columns.
 
-    Parameters
-    ----------
-    n_rows : int
-    digests : mapping of str to str
-        SHA-256 of every column by its name, of the texts of its cells in the order of the rows: 1,
-        1.0 and "1" are one text, and a missing cell is none of them.
-
     Examples
     --------
     >>> rows = PublicRows.of(pd.DataFrame({"age": [31, 44], "town": ["a", None]}))
@@ -37,6 +30,9 @@ class PublicRows:
 
     n_rows: int
     digests: Mapping[str, str]
+    """SHA-256 of every column by its name, of the texts of its cells in the order of the rows: 1,
+    1.0 and "1" are one text, and a missing cell is none of them.
+    """
 
     def __post_init__(self) -> None:
         _checks.at_least("n_rows", self.n_rows, 1)

@@ -45,20 +45,14 @@ def _as_they_are(rows: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class ScikitModel:
-    """A fitted scikit-learn classifier or pipeline.
-
-    Parameters
-    ----------
-    model : classifier
-    where : str
-        What messages call it.
-    prepared : callable, optional
-        Called with the columns that it reads, for what it reads them as.
-    """
+    """A fitted scikit-learn classifier or pipeline."""
 
     model: Any
+    """A fitted classifier."""
     where: str = "the model"
+    """What messages call it."""
     prepared: Callable[[pd.DataFrame], pd.DataFrame] = field(default=_as_they_are, repr=False)
+    """Called with the columns that it reads, for what it reads them as."""
 
     @classmethod
     def read(
@@ -127,18 +121,13 @@ class OnnxModel:
 
     One input of two axes takes all columns as numbers, in the order of the table; otherwise each
     input takes the column of its name.
-
-    Parameters
-    ----------
-    session : onnxruntime.InferenceSession
-    where : str
-    classes : tuple, optional
-        Names of the codes, where the first output is one of codes.
     """
 
     session: Any
+    """An ``onnxruntime.InferenceSession``."""
     where: str
     classes: tuple[Any, ...] | None = None
+    """Names of the codes, where the first output is one of codes."""
 
     @classmethod
     def read(cls, path: Path, classes: Sequence[Any] | None = None) -> OnnxModel:
@@ -219,12 +208,6 @@ class CommandModel:
     """A command of the owner's own: rows as CSV on its stdin, a label for each on its stdout.
 
     An empty line is a withheld vote. The command runs as it is, without a shell.
-
-    Parameters
-    ----------
-    command : str
-    classes : tuple
-    timeout_s : float
     """
 
     command: str

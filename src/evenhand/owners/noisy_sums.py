@@ -36,38 +36,32 @@ IN_ONE_PLACE: Final = "the one party that read all votes and drew all shares kee
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What every owner is told before it answers. Public.
-
-    Parameters
-    ----------
-    n_owners : int
-        Owners that are asked.
-    n_colluding, n_dropouts : int
-        How many of them may side with the aggregator, and how many may not answer. An owner knows
-        its own share of the noise: where owners get the model, let one or more collude.
-    n_teachers : int
-        Teachers of each owner, the same number for all.
-    sigma : float
-        Parameter of the noise that is charged for, in parts of a vote.
-    epsilon, delta : float
-        What the round costs a unit.
-    classes, public, unit, neighbors, answers, may_abstain
-        As for ``VoteFile``.
-    """
+    """What every owner is told before it answers. Public."""
 
     n_owners: int
+    """Owners that are asked."""
     n_colluding: int
     n_dropouts: int
+    """``n_colluding`` and ``n_dropouts``: how many of them may side with the aggregator, and how
+    many may not answer. An owner knows its own share of the noise: where owners get the model, let
+    one or more collude.
+    """
     n_teachers: int
+    """Teachers of each owner, the same number for all."""
     sigma: float
+    """Parameter of the noise that is charged for, in parts of a vote."""
     epsilon: float
     delta: float
+    """``epsilon`` and ``delta``: what the round costs a unit."""
     classes: tuple[str, ...]
     public: PublicRows = field(repr=False)
     unit: str = OWNER
     neighbors: Neighbors = "replace one"
     answers: str = LABELS
     may_abstain: bool = False
+    """``classes``, ``public``, ``unit``, ``neighbors``, ``answers`` and ``may_abstain``: as for
+    ``VoteFile``.
+    """
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, str):
@@ -144,26 +138,19 @@ class Round:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisySums:
-    """What the aggregator holds of a round: noisy counts, and nothing of any owner. Public.
-
-    Parameters
-    ----------
-    round : Round
-    sums : array of int, shape (n_rows, n_noised)
-        Counts of all owners with the shares of all; of two classes, those of the last.
-    n_answered : int
-        Owners whose votes and shares are in the sums.
-    ledger : Ledger
-        Paid for them before anybody was asked.
-    kept_by : str
-        What keeps the shares of single owners from the aggregator, in words for a claim.
-    """
+    """What the aggregator holds of a round: noisy counts, and nothing of any owner. Public."""
 
     round: Round
     sums: IntArray = field(repr=False)
+    """Counts of all owners with the shares of all; of two classes, those of the last. Shape
+    (n_rows, n_noised).
+    """
     n_answered: int
+    """Owners whose votes and shares are in the sums."""
     ledger: Ledger
+    """Paid for them before anybody was asked."""
     kept_by: str = MASKED
+    """What keeps the shares of single owners from the aggregator, in words for a claim."""
 
     def __post_init__(self) -> None:
         plan = self.round

@@ -38,17 +38,11 @@ class SharesRefused(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundFile:
-    """The plan of one round, with a number of its own: another round is another number.
-
-    Parameters
-    ----------
-    plan : Round
-    number : str
-        Drawn when the round was planned.
-    """
+    """The plan of one round, with a number of its own: another round is another number."""
 
     plan: Round
     number: str = field(default_factory=lambda: secrets.token_hex(16))
+    """Drawn when the round was planned."""
 
     @property
     def digest(self) -> str:
@@ -86,23 +80,16 @@ class RoundFile:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShareFile:
-    """Counts of one owner with its share of the noise. Private, until they are summed.
-
-    Parameters
-    ----------
-    owner : str
-    round : str
-        Digest of the plan.
-    counts : array of int, shape (n_rows, n_noised)
-    key, signature : str
-        Ed25519, in hex.
-    """
+    """Counts of one owner with its share of the noise. Private, until they are summed."""
 
     owner: str
     round: str
+    """Digest of the plan."""
     counts: IntArray = field(repr=False)
+    """Shape (n_rows, n_noised)."""
     key: str = ""
     signature: str = field(default="", repr=False)
+    """``key`` and ``signature``: Ed25519, in hex."""
 
     @classmethod
     def signed(cls, owner: str, told: RoundFile, counts: IntArray, key: PrivateKey) -> ShareFile:
