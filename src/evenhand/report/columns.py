@@ -19,28 +19,18 @@ REST, MISSING = "all others", "missing"
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnView:
-    """Shares of one column.
-
-    Parameters
-    ----------
-    name : str
-    numeric : bool
-    at : tuple of float or str
-        Middle of each bar of a numeric column, as text if it is a date; or category.
-    synthetic : tuple of float
-        Share of each bar.
-    real : tuple of float or None
-        The same of real rows.
-    missing : (float, float or None)
-        Share of missing values, synthetic and real.
-    """
+    """Shares of one column."""
 
     name: str
     numeric: bool
     at: tuple[float | str, ...]
+    """Middle of each bar of a numeric column, as text if it is a date; or category."""
     synthetic: tuple[float, ...]
+    """Share of each bar."""
     real: tuple[float, ...] | None
+    """The same of real rows."""
     missing: tuple[float, float | None]
+    """Share of missing values, synthetic and real."""
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -21,18 +21,12 @@ _QUALITY: Final = 80
 
 @dataclass(frozen=True, kw_only=True)
 class ShownPicture:
-    """One public picture.
-
-    Parameters
-    ----------
-    address : str
-        The image itself, as a data URL.
-    words : str
-        What stands below it, and is read aloud in its place.
-    """
+    """One public picture."""
 
     address: str
+    """The image itself, as a data URL."""
     words: str
+    """What stands below it, and is read aloud in its place."""
 
     @classmethod
     def of(cls, picture: Array, *, row: int, group: str, predicted: str) -> Self:

@@ -52,30 +52,26 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """The ledger of one run, added up.
-
-    Parameters
-    ----------
-    charges : tuple of Charge
-        In the order in which they first occur in the ledger.
-    mu_squared_budget, mu_squared_spent : float
-        What the budget affords, and what was charged to it.
-    parts : tuple of float
-        The epsilons of the parts of the budget that have a ledger each; one for a single ledger.
-    delta : float or None
-        At which the epsilon of a single ledger is meant; a claim's own can be larger, where a part
-        of it is set aside.
-    first, last : str
-        UTC times of the first and the last charge, ISO 8601 to the second; empty without one.
-    """
+    """The ledger of one run, added up."""
 
     charges: tuple[Charge, ...]
+    """In the order in which they first occur in the ledger."""
     mu_squared_budget: float
     mu_squared_spent: float
+    """``mu_squared_budget`` and ``mu_squared_spent``: what the budget affords, and what was charged
+    to it.
+    """
     parts: tuple[float, ...]
+    """The epsilons of the parts of the budget that have a ledger each; one for a single ledger."""
     delta: float | None
+    """At which the epsilon of a single ledger is meant; a claim's own can be larger, where a part
+    of it is set aside.
+    """
     first: str
     last: str
+    """``first`` and ``last``: UTC times of the first and the last charge, ISO 8601 to the second;
+    empty without one.
+    """
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Spending:

@@ -23,19 +23,15 @@ _GREY, _COLOUR = 0, 2  # the colour types of PNG
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Strip:
-    """Pictures of one combination of label and group.
-
-    Parameters
-    ----------
-    words : str
-        The combination.
-    synthetic, real : str or None
-        Some of each side by side, as the address of an image; None where there are none.
-    """
+    """Pictures of one combination of label and group."""
 
     words: str
+    """The combination."""
     synthetic: str | None
     real: str | None
+    """``synthetic`` and ``real``: some of each side by side, as the address of an image; None where
+    there are none.
+    """
 
 
 def strips(generator: ImageSynthesizer, test: ImageData | None) -> tuple[Strip, ...]:

@@ -27,38 +27,27 @@ def unknown(record: Record) -> Words | None:
 
 @dataclass(frozen=True)
 class Question:
-    """One question, and how the record of any model answers it.
-
-    Parameters
-    ----------
-    key : str
-        Its name in ``card.toml``, and in what machines read.
-    asks : str
-        The question, for a reader.
-    says : function of the record
-        The answer, or None where the record does not know.
-    yours : bool
-        Whether ``card.toml`` may answer. What follows from the model's record is not anybody's to
-        say; an answer of yours to the rest stands above that of the record.
-    kind : {"text", "list", "date"}
-        What an answer of yours must be.
-    among : tuple of str
-        The answers that there are; any where empty.
-    tier : int
-        In the registry of deployments; 0 elsewhere.
-    needed : bool
-        Whether the registry refuses an entry without it.
-    """
+    """One question, and how the record of any model answers it."""
 
     key: str
+    """Its name in ``card.toml``, and in what machines read."""
     asks: str
+    """The question, for a reader."""
     _: KW_ONLY
     says: Said = unknown
+    """The answer, or None where the record does not know."""
     yours: bool = False
+    """Whether ``card.toml`` may answer. What follows from the model's record is not anybody's to
+    say; an answer of yours to the rest stands above that of the record.
+    """
     kind: Kind = "text"
+    """What an answer of yours must be. One of "text", "list", "date"."""
     among: tuple[str, ...] = ()
+    """The answers that there are; any where empty."""
     tier: int = 0
+    """In the registry of deployments; 0 elsewhere."""
     needed: bool = False
+    """Whether the registry refuses an entry without it."""
 
     def answered(self, record: Record, section: str) -> Answer:
         """Return the answer of ``card.toml``, else that of the record, else a blank."""

@@ -30,16 +30,7 @@ LIBRARIES: Final = ("opendp", "dp-accounting", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImpactTable:
-    """Selection rates and impact ratios of the groups of one grouping.
-
-    Parameters
-    ----------
-    by : str
-        Names of the columns.
-    selected : str
-        The class that counts as being selected, or what a score was above.
-    rows : tuple of ImpactRatio
-    """
+    """Selection rates and impact ratios of the groups of one grouping."""
 
     HEAD: ClassVar[tuple[str, ...]] = (
         *("Group", "Rows", "Selected", "Rate", "Its interval", "Ratio", "Interval of the ratio"),
@@ -47,7 +38,9 @@ class ImpactTable:
     )
 
     by: str
+    """Names of the columns."""
     selected: str
+    """The class that counts as being selected, or what a score was above."""
     rows: tuple[ImpactRatio, ...]
 
     @property
