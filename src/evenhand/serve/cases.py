@@ -46,27 +46,18 @@ class BadRows(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Reads rows for one model.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        What the model reads.
-    numeric : frozenset of str
-        Those of them that hold numbers.
-    sensitive : tuple of str
-        Columns that the group is read from.
-    groups : tuple of str
-        Every group, in the order of its codes.
-    grouping : Grouping, optional
-        What makes groups of the sensitive columns.
-    """
+    """Reads rows for one model."""
 
     columns: tuple[str, ...]
+    """What the model reads."""
     numeric: frozenset[str]
+    """Those of them that hold numbers."""
     sensitive: tuple[str, ...]
+    """Columns that the group is read from."""
     groups: tuple[str, ...]
+    """Every group, in the order of its codes."""
     grouping: Grouping | None = None
+    """What makes groups of the sensitive columns."""
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod

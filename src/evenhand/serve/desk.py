@@ -90,21 +90,14 @@ class Reviewed:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What a person's decision would do.
-
-    Parameters
-    ----------
-    action : str
-        ``deliver``, ``overrule`` or ``withdraw``.
-    label : int
-        Class code that would be given; ``REJECTED`` for none.
-    after : After
-        How the given labels would stand to the margins.
-    """
+    """What a person's decision would do."""
 
     action: str
+    """``deliver``, ``overrule`` or ``withdraw``."""
     label: int
+    """Class code that would be given; ``REJECTED`` for none."""
     after: After
+    """How the given labels would stand to the margins."""
 
 
 class Desk:

@@ -64,28 +64,18 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """One decision as it stands.
-
-    Parameters
-    ----------
-    id : int
-    request : Request or None
-        As the reject option knows it; None where the group is unknown.
-    verdict : Verdict
-        What became of it without a person.
-    features : mapping or None
-        What was asked about, while a person may have to see it.
-    asked_by : str
-    asked_at : float
-        Seconds since 1970.
-    """
+    """One decision as it stands."""
 
     id: int
     request: Request | None
+    """As the reject option knows it; None where the group is unknown."""
     verdict: Verdict
+    """What became of it without a person."""
     features: dict[str, Any] | None
+    """What was asked about, while a person may have to see it."""
     asked_by: str
     asked_at: float
+    """Seconds since 1970."""
 
     @property
     def open(self) -> bool:
