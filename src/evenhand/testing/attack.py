@@ -62,23 +62,15 @@ Mode = Literal["system", "fixed seed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """What an attack showed.
-
-    Parameters
-    ----------
-    method, neighbor, mode : str
-    runs : int
-        Samples on each side.
-    mu_shown : float
-        Lower bound; too high with probability ``FALSE_ALARM``.
-    mu_claimed : float
-    """
+    """What an attack showed."""
 
     method: str
     neighbor: str
     mode: str
     runs: int
+    """Samples on each side."""
     mu_shown: float
+    """Lower bound; too high with probability ``FALSE_ALARM``."""
     mu_claimed: float
 
     @property

@@ -73,48 +73,31 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Movement:
-    """What one neighbor moves in one release.
-
-    Parameters
-    ----------
-    mechanism : str
-    n_rows : int
-        Vectors of which the mechanism declares the sensitivity, as far as they were used.
-    largest : float
-        Largest movement of one, as a share of what is declared.
-    mu : float
-        Of all of them together, in Gaussian DP, by the noise that was asked for.
-    """
+    """What one neighbor moves in one release."""
 
     mechanism: str
     n_rows: int
+    """Vectors of which the mechanism declares the sensitivity, as far as they were used."""
     largest: float
+    """Largest movement of one, as a share of what is declared."""
     mu: float
+    """Of all of them together, in Gaussian DP, by the noise that was asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What one neighbor showed.
-
-    Parameters
-    ----------
-    method, neighbor : str
-    skipped : str
-        Why this neighbor says nothing about the claim; empty if it does.
-    movements : tuple of Movement
-        One for each release.
-    mu_claimed : float
-        Of all releases together, as charged.
-    problems : tuple of str
-        What refutes the claim.
-    """
+    """What one neighbor showed."""
 
     method: str
     neighbor: str
     skipped: str = ""
+    """Why this neighbor says nothing about the claim; empty if it does."""
     movements: tuple[Movement, ...] = ()
+    """One for each release."""
     mu_claimed: float = math.nan
+    """Of all releases together, as charged."""
     problems: tuple[str, ...] = ()
+    """What refutes the claim."""
 
     @property
     def largest(self) -> float:

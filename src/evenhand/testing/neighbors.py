@@ -68,22 +68,14 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neighbor:
-    """A table that differs in one record, and under which relations it counts.
-
-    Parameters
-    ----------
-    name : str
-    rows : Rows
-    relations : tuple of str
-        Of ``evenhand.privacy.NEIGHBORS``.
-    removed : int, optional
-        Row that is missing.
-    """
+    """A table that differs in one record, and under which relations it counts."""
 
     name: str
     rows: Rows
     relations: tuple[str, ...]
+    """Of ``evenhand.privacy.NEIGHBORS``."""
     removed: int | None = None
+    """Row that is missing."""
 
 
 def neighbors_of(rows: Rows) -> list[Neighbor]:
