@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import os
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -16,6 +14,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from evenhand._version import __version__
+from evenhand.datasets import places
 from evenhand.fairness.intervals import Estimate
 from evenhand.privacy import Guarantee
 from evenhand.privacy.relation import each
@@ -192,16 +191,6 @@ def asset(package: str, name: str) -> str:
 def write_whole(html: str, path: str | Path, *, mode: int = 0o644) -> Path:
     """Write a page: all of it, or nothing, so that an earlier page survives a failure."""
     path = Path(path)
-    page = html.encode("utf-8")
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Bytes, not text: a changed line ending would no longer match the page's own checksums.
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(page)
-        os.chmod(scratch, mode)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    places.write_whole(path, html.encode("utf-8"), mode=mode)
     return path
