@@ -228,15 +228,10 @@ class FairDPClassifier(NoisyNetworkClassifier):
 
 @dataclass(frozen=True, kw_only=True)
 class FairDP(NoisyNetwork):
-    """What the group models are trained by.
-
-    Parameters
-    ----------
-    count_share : float
-        Part of ``clip_norm`` by which a record counts for the size of its group, in (0, 1).
-    """
+    """What the group models are trained by."""
 
     count_share: float = 0.1
+    """Part of ``clip_norm`` by which a record counts for the size of its group, in (0, 1)."""
 
 
 @dataclass(kw_only=True, eq=False)

@@ -35,18 +35,15 @@ class CellsNotRead(UserWarning):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
-    """Checked calibration rows.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray, shape (n, n_columns)
-    labels, groups : ndarray of int64, shape (n,)
-        Codes of the classes and of the groups of the public rows. Every pair of them occurs.
-    """
+    """Checked calibration rows."""
 
     X: Any
+    """DataFrame or ndarray of shape (n, n_columns)."""
     labels: IntArray
     groups: IntArray
+    """``labels`` and ``groups``: codes of the classes and of the groups of the public rows. Every
+    pair of them occurs. Shape (n,).
+    """
 
     def __len__(self) -> int:
         return len(self.labels)

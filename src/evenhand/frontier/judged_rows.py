@@ -57,33 +57,6 @@ class JudgedGenerator:
 
     The same numbers as ``generator.fit``, ``generator.sample`` and ``evaluate`` by hand.
 
-    Parameters
-    ----------
-    generator : str
-        Name of a generator of tables.
-    budget : Budget
-    balance : str
-        One of ``BALANCES``.
-    fairness : str
-        With ``"even-rates"``: the notion whose rates are brought together.
-    amount : float
-        With ``"even-rates"``: how much of the way to go, in [0, 1].
-    n_rows : int
-        Rows to draw.
-    neighbors : str
-        What the claim is about: "add or remove one", or "replace one" as with teachers.
-    judge : str
-        The model that is trained on them, of ``generators.tables.utility.MODELS``.
-    use_sensitive : bool
-        Whether it reads the sensitive columns, when trained and when asked.
-    declared : Schema, optional
-        Public columns, label and groups included; what it leaves out is released from the budget.
-    unit : str
-        What a unit is called in the claim, where rows have one.
-    noise : Noise, optional
-    random_state : int
-        Seeds what is drawn besides privacy noise, and the model.
-
     Attributes
     ----------
     generator_ : TableSynthesizer
@@ -102,18 +75,29 @@ class JudgedGenerator:
     """
 
     generator: str
+    """Name of a generator of tables."""
     budget: Budget
     balance: str = OF_ROWS["balance"]
+    """One of ``BALANCES``."""
     fairness: str = HELD[0]
+    """With ``"even-rates"``: the notion whose rates are brought together."""
     amount: float = OF_ROWS["amount"]
+    """With ``"even-rates"``: how much of the way to go, in [0, 1]."""
     n_rows: int = OF_ROWS["n_rows"]
+    """Rows to draw."""
     neighbors: str = OF_ROWS["neighbors"]
+    """What the claim is about: "add or remove one", or "replace one" as with teachers."""
     judge: str = OF_ROWS["judge"]
+    """The model that is trained on them, of ``generators.tables.utility.MODELS``."""
     use_sensitive: bool = OF_ROWS["use_sensitive"]
+    """Whether it reads the sensitive columns, when trained and when asked."""
     declared: Schema | None = None
+    """Public columns, label and groups included; what it leaves out is released from the budget."""
     unit: str = "person"
+    """What a unit is called in the claim, where rows have one."""
     noise: Noise | None = None
     random_state: int = 0
+    """Seeds what is drawn besides privacy noise, and the model."""
 
     generator_: TableSynthesizer = field(init=False)
     guarantee_: Guarantee = field(init=False)

@@ -148,21 +148,15 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What moving one bound alone would do.
-
-    Parameters
-    ----------
-    bound : str
-    asked : object
-        As the specification has it.
-    best : object
-        The strictest value that some setting keeps together with all other bounds; None if no
-        value of this one bound would help.
-    """
+    """What moving one bound alone would do."""
 
     bound: str
     asked: Any
+    """As the specification has it."""
     best: Any
+    """The strictest value that some setting keeps together with all other bounds; None if no value
+    of this one bound would help.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,18 +66,12 @@ class StoreGone(ConnectionError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Points:
-    """The objectives of many runs, without the rest.
-
-    Parameters
-    ----------
-    keys : tuple of str
-        The runs, in the order of ``RunStore.runs``.
-    values : ndarray of float64, shape (n_runs, 4)
-        In the order of ``OBJECTIVES``.
-    """
+    """The objectives of many runs, without the rest."""
 
     keys: tuple[str, ...]
+    """The runs, in the order of ``RunStore.runs``."""
     values: FloatArray
+    """In the order of ``OBJECTIVES``. Shape (n_runs, 4)."""
 
 
 class RunStore:

@@ -67,17 +67,11 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What became of a task.
-
-    Parameters
-    ----------
-    runs : tuple of Run
-    skipped : tuple of (Setting, str)
-        Settings that cannot be trained, and why.
-    """
+    """What became of a task."""
 
     runs: tuple[Run, ...]
     skipped: tuple[tuple[Setting, str], ...]
+    """Settings that cannot be trained, and why."""
 
 
 def shared_with(setting: Setting) -> tuple[object, ...]:

@@ -28,17 +28,12 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """Noisy sums as they left, in the aggregator's own scale.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n_values,)
-    sigma : float
-        Standard deviation of the noise on each.
-    """
+    """Noisy sums as they left, in the aggregator's own scale."""
 
     values: FloatArray
+    """Shape (n_values,)."""
     sigma: float
+    """Standard deviation of the noise on each."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,13 +22,6 @@ BALANCES: Final = ("label", "sensitive")
 class Conditions:
     """The combinations of label and sensitive values that a generator is conditioned on.
 
-    Parameters
-    ----------
-    names : tuple of str
-        The label's column first, then the sensitive ones.
-    categories : tuple of tuple of str
-        Of each.
-
     Examples
     --------
     >>> cells = Conditions(names=("y", "s"), categories=(("no", "yes"), ("a", "b", "c")))
@@ -37,7 +30,9 @@ class Conditions:
     """
 
     names: tuple[str, ...]
+    """The label's column first, then the sensitive ones."""
     categories: tuple[tuple[str, ...], ...]
+    """Of each."""
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -25,27 +25,17 @@ FEWEST_RECORDS: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What a folder of teachers says of itself: what their votes may claim.
-
-    Parameters
-    ----------
-    kind : str
-    n_teachers : int
-    classes : tuple of str
-    unit, neighbors : str
-        What one of the teachers alone has learned from.
-    columns : tuple of str
-    numeric : tuple of tuple of str
-        Columns that each teacher reads as numbers: as its own part of the records is.
-    """
+    """What a folder of teachers says of itself: what their votes may claim."""
 
     kind: str
     n_teachers: int
     classes: tuple[str, ...]
     unit: str
     neighbors: Neighbors
+    """``unit`` and ``neighbors``: what one of the teachers alone has learned from."""
     columns: tuple[str, ...]
     numeric: tuple[tuple[str, ...], ...]
+    """Columns that each teacher reads as numbers: as its own part of the records is."""
 
     @classmethod
     def read(cls, folder: Path) -> Trained:

@@ -21,28 +21,19 @@ KINDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """All uses of one mechanism for one purpose.
-
-    Parameters
-    ----------
-    purpose, mechanism : str
-        As they stand in the ledger.
-    n_uses : int
-        Uses that were charged.
-    mu_squared : float
-        What they cost together, in Gaussian DP.
-    share : float
-        The same as a share of the budget, in [0, 1].
-    n_open : int
-        Uses of reservations that were never settled (a crash); they stay charged.
-    """
+    """All uses of one mechanism for one purpose."""
 
     purpose: str
     mechanism: str
+    """``purpose`` and ``mechanism``: as they stand in the ledger."""
     n_uses: int
+    """Uses that were charged."""
     mu_squared: float
+    """What they cost together, in Gaussian DP."""
     share: float
+    """The same as a share of the budget, in [0, 1]."""
     n_open: int
+    """Uses of reservations that were never settled (a crash); they stay charged."""
 
     @property
     def words(self) -> str:

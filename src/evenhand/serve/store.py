@@ -45,21 +45,14 @@ class StoreAway(ConnectionError):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """The counts as they stand in the store.
-
-    Parameters
-    ----------
-    version : int
-        Rises with every change.
-    n_forced : int
-        Decisions of people that were forced.
-    reject_option : str
-        State of the reject option, as JSON.
-    """
+    """The counts as they stand in the store."""
 
     version: int
+    """Rises with every change."""
     n_forced: int
+    """Decisions of people that were forced."""
     reject_option: str
+    """State of the reject option, as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)

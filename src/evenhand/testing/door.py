@@ -33,27 +33,18 @@ class Diverged(Exception):
 
 @dataclass(kw_only=True, eq=False)
 class Release:
-    """One draw of one mechanism, and the sums that it was added to.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-    n_uses, n_classes : int
-        As they were charged and drawn.
-    noise : ndarray
-        What was drawn: one row, or several, for each use.
-    drawn_as : tuple of (str, float)
-        Kind and scale of each draw from the source of noise.
-    source : Noise
-        Where the ledger draws from.
-    """
+    """One draw of one mechanism, and the sums that it was added to."""
 
     mechanism: Mechanism
     n_uses: int
     n_classes: int
+    """``n_uses`` and ``n_classes``: as they were charged and drawn."""
     noise: Array
+    """What was drawn: one row, or several, for each use."""
     drawn_as: tuple[tuple[str, float], ...]
+    """Kind and scale of each draw from the source of noise."""
     source: Noise
+    """Where the ledger draws from."""
     pinned_to: Release | None = None
     n_used: int | None = None
     twice: bool = False
@@ -196,23 +187,17 @@ def coins(toss: int, *shape: int, secret: int = 0) -> IntArray:
 
 @dataclass(kw_only=True, eq=False)
 class Transcript:
-    """All releases of one fit, in order.
-
-    Parameters
-    ----------
-    pinned_to : Transcript, optional
-        The fit whose released values this one sees.
-    removed : int, optional
-        Row that this fit's table lacks, and the table of the audit has.
-    secret : int
-        Which secrets, that are no noise, the fit gets: keys and coins. Two fits are compared under
-        the same.
-    """
+    """All releases of one fit, in order."""
 
     pinned_to: Transcript | None = None
+    """The fit whose released values this one sees."""
     removed: int | None = None
+    """Row that this fit's table lacks, and the table of the audit has."""
     releases: list[Release] = field(default_factory=list)
     secret: int = 0
+    """Which secrets, that are no noise, the fit gets: keys and coins. Two fits are compared under
+    the same.
+    """
     n_tosses: int = 0
     n_keys: int = 0
 

@@ -39,14 +39,10 @@ class Features:
     It goes into ``fit`` and ``predict`` as ``X``, whose claim then names the extractor; so does
     ``features.frame()``, to which columns of a table can be joined. Rows are taken by
     ``features[rows]``, and ``np.asarray(features)`` is the array alone.
-
-    Parameters
-    ----------
-    values : ndarray of float32, shape (n, d)
-    extractor : ExtractorRecord
     """
 
     values: Float32Array = field(repr=False)
+    """Shape (n, d)."""
     extractor: ExtractorRecord
 
     @property

@@ -25,20 +25,14 @@ class ClippedCritic:
     The gradient of one row's score is an outer product in every layer, so its norm is known without
     writing it down (Goodfellow 2015), and with rows of zeros and ones its sum is one of whole
     numbers as soon as what comes back to the hidden layer is.
-
-    Parameters
-    ----------
-    starts : ndarray of int64
-        Where the states of each column begin.
-    weights : list of ndarray
-        Hidden weights (n_states, width) and bias, then the score's (width,) and bias (1,).
-    clipping : Clipping
-        How long gradients are cut.
     """
 
     starts: IntArray
+    """Where the states of each column begin."""
     weights: list[FloatArray]
+    """Hidden weights (n_states, width) and bias, then the score's (width,) and bias (1,)."""
     clipping: Clipping
+    """How long gradients are cut."""
 
     @classmethod
     def start(

@@ -57,13 +57,7 @@ class PairFidelity:
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity:
-    """All columns and all pairs.
-
-    Parameters
-    ----------
-    columns : tuple of ColumnFidelity
-    pairs : tuple of PairFidelity
-    """
+    """All columns and all pairs."""
 
     columns: tuple[ColumnFidelity, ...]
     pairs: tuple[PairFidelity, ...]

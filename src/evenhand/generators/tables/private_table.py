@@ -68,42 +68,29 @@ class KnownOfTable:
 
 @dataclass(kw_only=True, eq=False)
 class PrivateTable(Payload):
-    """Private rows, their roles, and what is declared of their columns; see ``Payload``.
-
-    Parameters
-    ----------
-    records : Records
-    schema : Schema or None
-        What is declared of the columns that are learnt. All else is released.
-    made : tuple of MadeColumn
-        Columns that are not among the records, and that drawn rows have.
-    keep : sequence of str
-        Columns that inspection is to let pass.
-    n_bins : int
-        Bins into which a numeric column is cut at most. At least 2.
-    keep_rare : bool
-        Let text columns pass of which no category can be named: all their values become "other".
-    notes : tuple of str
-        What was done with missing groups.
-    elsewhere : tuple of str
-        Conditions whose categories another release of the same fit names; see ``encode``.
-    numbered : tuple of str
-        Columns whose names are whole numbers in the user's table.
-    public_rows : TypedTable or None
-        Public rows by which the columns of numbers are cut to bins, at no cost; None where noisy
-        counts cut them.
-    """
+    """Private rows, their roles, and what is declared of their columns; see ``Payload``."""
 
     records: Records
     schema: Schema | None
+    """What is declared of the columns that are learnt. All else is released."""
     keep: Sequence[str]
+    """Columns that inspection is to let pass."""
     n_bins: int
+    """Bins into which a numeric column is cut at most. At least 2."""
     made: tuple[MadeColumn, ...] = ()
+    """Columns that are not among the records, and that drawn rows have."""
     keep_rare: bool = False
+    """Let text columns pass of which no category can be named: all their values become "other"."""
     notes: tuple[str, ...] = ()
+    """What was done with missing groups."""
     elsewhere: tuple[str, ...] = ()
+    """Conditions whose categories another release of the same fit names; see ``encode``."""
     numbered: tuple[str, ...] = ()
+    """Columns whose names are whole numbers in the user's table."""
     public_rows: TypedTable | None = None
+    """Public rows by which the columns of numbers are cut to bins, at no cost; None where noisy
+    counts cut them.
+    """
     wanted: tuple[str, ...] = field(init=False)
     _columns: UndeclaredColumns | None = None
 

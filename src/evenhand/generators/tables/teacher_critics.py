@@ -20,18 +20,6 @@ _BLOCK: Final = 30  # steps whose minibatches are drawn at once
 class VotingCritics:
     """Critics, their partitions, and how each draws its minibatches.
 
-    Parameters
-    ----------
-    rows : GivenRows
-    partition : Partition
-    critics : StackedCritics
-        One per teacher.
-    sampler : GroupBalancedSampler or None
-        None draws every row of a partition alike.
-    streams : list of Generator
-        One per teacher, for its minibatches.
-    batch_size : int
-
     Privacy
     -------
     Teacher t reads its own partition, generated rows, its own streams and what the sampler was
@@ -41,8 +29,11 @@ class VotingCritics:
     rows: GivenRows
     partition: Partition
     critics: StackedCritics
+    """One per teacher."""
     sampler: GroupBalancedSampler | None
+    """None draws every row of a partition alike."""
     streams: list[np.random.Generator]
+    """One per teacher, for its minibatches."""
     batch_size: int
     _drawn: list[IntArray] = field(default_factory=list)
 

@@ -123,20 +123,14 @@ def _fits(clique: tuple[int, ...], cells: FloatArray | None) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """A number for every combination of states of some columns, in each part of the conditions.
-
-    Parameters
-    ----------
-    columns : tuple of int
-        Neighbors of each other in the tree.
-    parts : ndarray of int64, shape (n_conditions,)
-        In which part of the table a condition is.
-    values : ndarray, shape (n_parts, states of the first column, ...)
-    """
+    """A number for every combination of states of some columns, in each part of the conditions."""
 
     columns: tuple[int, ...]
+    """Neighbors of each other in the tree."""
     parts: IntArray
+    """In which part of the table a condition is. Shape (n_conditions,)."""
     values: FloatArray
+    """Shape (n_parts, states of the first column, ...)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -110,16 +110,11 @@ def utility(
 
 @dataclass(frozen=True, kw_only=True)
 class Features:
-    """Columns of a table as numbers: scaled, and one number for each category.
-
-    Parameters
-    ----------
-    names, numeric : tuple of str
-        Columns that are read, and those of them that are numbers.
-    """
+    """Columns of a table as numbers: scaled, and one number for each category."""
 
     names: tuple[str, ...]
     numeric: tuple[str, ...]
+    """``names`` and ``numeric``: columns that are read, and those of them that are numbers."""
 
     @classmethod
     def of(

@@ -76,20 +76,12 @@ class Wanted:
 
 @dataclass(kw_only=True, eq=False)
 class Stock:
-    """Rows that were drawn and are as wanted; how often that was so estimates its chance.
-
-    Parameters
-    ----------
-    wanted : Wanted
-    draw : callable
-    likelihoods : mapping
-        Of ``wanted``, unless ``draw`` keeps them by itself.
-    rng : Generator
-    """
+    """Rows that were drawn and are as wanted; how often that was so estimates its chance."""
 
     wanted: Wanted
     draw: Draw
     likelihoods: Mapping[int, FloatArray]
+    """Of ``wanted``, unless ``draw`` keeps them by itself."""
     rng: np.random.Generator
 
     drawn: IntArray = field(init=False)

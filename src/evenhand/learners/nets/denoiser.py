@@ -323,15 +323,10 @@ class NoisyAdam:
     """Adam (Kingma and Ba 2015) along noisy gradients, and the running mean of the weights.
 
     It reads nothing private. The rate rises in the first 20 steps, and falls to a tenth.
-
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (n_weights,)
-    rate : float
-    n_steps : int
     """
 
     weights: FloatArray
+    """Shape (n_weights,)."""
     rate: float
     n_steps: int
     mean: FloatArray = field(init=False)
