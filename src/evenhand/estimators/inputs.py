@@ -92,55 +92,43 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitInputs:
-    """The private rows with their labels, and the public rows without.
-
-    Parameters
-    ----------
-    X_private, X_public : DataFrame or ndarray, shapes (n_private, n_columns), (n_public, n_columns)
-    y_private : ndarray of int64, shape (n_private,)
-        Class codes.
-    classes : ndarray, shape (n_classes,)
-        What the codes stand for. Public.
-    groups_public : GroupCodes or None
-        Groups of the public rows.
-    units : ndarray or None, shape (n_private,)
-        Unit ids of the private rows, as ``ids_of`` names them: 17 and "17" are one.
-    set_aside : int
-        Public rows that were taken from ``X`` itself, whose features the guarantee does not cover.
-    private_rows : ndarray of int64, shape (n_private,)
-        Which rows of ``X`` are private.
-    sensitive_private : array-like, DataFrame or None
-        Sensitive features of the private rows, as given. Private; read by teachers alone.
-    extractor : ExtractorRecord or None
-        The extractor that made the rows of pictures; None for other rows.
-    cast : OwnerVotes, NoisySums or None
-        Votes of teachers elsewhere; there are no private rows then.
-    to_draw : RowsToDraw or None
-        How rows are to be made of noisy counts, to ask about or beside the public ones; None where
-        none are.
-    drawn : DrawnRows or None
-        Those rows, once they are made.
-    stream : Stream or None
-        Private rows that are read in batches; none is held here then.
-    hides_n : bool
-        Whether the number of private rows is private although each is a unit of its own.
-    """
+    """The private rows with their labels, and the public rows without."""
 
     X_private: Any
+    """DataFrame or ndarray of shape (n_private, n_columns)."""
     y_private: IntArray
+    """Class codes. Shape (n_private,)."""
     X_public: Any
+    """DataFrame or ndarray of shape (n_public, n_columns)."""
     classes: Array
+    """What the codes stand for. Public. Shape (n_classes,)."""
     groups_public: GroupCodes | None
+    """Groups of the public rows."""
     units: Array | None
+    """Unit ids of the private rows, as ``ids_of`` names them: 17 and "17" are one. Shape
+    (n_private,).
+    """
     set_aside: int
+    """Public rows that were taken from ``X`` itself, whose features the guarantee does not cover.
+    """
     private_rows: IntArray
+    """Which rows of ``X`` are private. Shape (n_private,)."""
     sensitive_private: Any = None
+    """Sensitive features of the private rows, as given. Private; read by teachers alone."""
     extractor: ExtractorRecord | None = None
+    """The extractor that made the rows of pictures; None for other rows."""
     cast: OwnerVotes | NoisySums | None = None
+    """Votes of teachers elsewhere; there are no private rows then."""
     to_draw: RowsToDraw | None = None
+    """How rows are to be made of noisy counts, to ask about or beside the public ones; None where
+    none are.
+    """
     drawn: DrawnRows | None = None
+    """Those rows, once they are made."""
     stream: Stream | None = None
+    """Private rows that are read in batches; none is held here then."""
     hides_n: bool = False
+    """Whether the number of private rows is private although each is a unit of its own."""
 
     def with_rows(self, drawn: DrawnRows) -> FitInputs:
         """Return the same with drawn rows, which are asked about where none are public."""

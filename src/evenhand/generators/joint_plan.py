@@ -16,21 +16,14 @@ from evenhand.typing import FloatArray
 class JointPlan(BudgetPlan):
     """The plan of a ledger for one release: steps over samples, and what stands beside them.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        For one release (``single=True``); inside ``set_aside`` that of the sums alone.
-    shares : mapping of str to float
-        Purposes of the sums; times the budget's mu squared they are what ``steps`` hold
-        beside its steps.
-    steps : SubsampledGaussian
-        All steps, with what stands beside.
-    purpose : str
-        What the ledger says of them.
+    The ledger is for one release (``single=True``); inside ``set_aside`` it is that of the sums
+    alone. The shares, times the budget's mu squared, are what ``steps`` hold beside its steps.
     """
 
     steps: SubsampledGaussian
+    """All steps, with what stands beside."""
     purpose: str
+    """What the ledger says of them."""
     grant: Grant | None = None
     whole: Ledger | None = None
 

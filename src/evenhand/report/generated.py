@@ -57,29 +57,6 @@ WORDS: Final[Mapping[str, Words]] = {
 class GeneratorReport(Report):
     """What may be published of a fitted generator, and what was measured of what it generates.
 
-    Parameters
-    ----------
-    words : Words
-    snr : SignalToNoise
-        As predicted.
-    notes : tuple of str
-        What the user must know.
-    shares : tuple of (str, float)
-        Share of each combination of label and group, by the noisy counts.
-    columns : tuple of ColumnView
-        Of rows: every column, sampled without balance, beside the real one where test rows were
-        given. Of two tables: those of the persons, with the number of their visits.
-    visits : tuple of ColumnView
-        Of two tables: those of the visits.
-    strips : tuple of Strip
-        Of pictures: some of each combination, beside real ones where test pictures were given.
-    measured : TableEvaluation, ImageEvaluation or None
-        On real records, *not covered* by the guarantee.
-    membership : Membership or None
-        On private rows: for the curator alone.
-    **others
-        See ``Report``.
-
     Privacy
     -------
     All of it but ``measured``, ``membership``, ``facts`` and the real side of ``columns`` and
@@ -92,13 +69,23 @@ class GeneratorReport(Report):
 
     words: Words
     snr: SignalToNoise
+    """As predicted."""
     notes: tuple[str, ...]
+    """What the user must know."""
     shares: tuple[tuple[str, float], ...]
+    """Share of each combination of label and group, by the noisy counts."""
     columns: tuple[ColumnView, ...]
+    """Of rows: every column, sampled without balance, beside the real one where test rows were
+    given. Of two tables: those of the persons, with the number of their visits.
+    """
     visits: tuple[ColumnView, ...]
+    """Of two tables: those of the visits."""
     strips: tuple[Strip, ...]
+    """Of pictures: some of each combination, beside real ones where test pictures were given."""
     measured: Any
+    """Of rows or pictures, on real records: *not covered* by the guarantee."""
     membership: Membership | None = None
+    """On private rows: for the curator alone."""
 
     @classmethod
     def of(

@@ -24,10 +24,17 @@ class TrainedTogether:
     """How networks are trained, each on its own rows: settings that their learners share."""
 
     epochs: int = 20
+    """Times that each model reads its own rows."""
     batch_size: int = 128
+    """Largest number of rows in one step of one model. A model's rows are dealt to
+    ``ceil(n / batch_size)`` batches of nearly equal size.
+    """
     learning_rate: float = 0.01
+    """Of Adam, constant."""
     weight_decay: float = 0.0
+    """Weight of ``|w|^2 / 2`` in the loss, at least 0."""
     device: str = "cpu"
+    """Where they are trained; fitted models are on the processor."""
 
     def __post_init__(self) -> None:
         require_torch(type(self).__name__)

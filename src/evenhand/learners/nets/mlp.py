@@ -69,24 +69,6 @@ class MLPStack:
 class StackedMLP(TrainedTogether):
     """A ReLU network on each of many partitions, trained by Adam, all at once.
 
-    Parameters
-    ----------
-    hidden : tuple of int
-        Widths of the hidden layers.
-    epochs : int
-        Times that each model reads its own rows.
-    batch_size : int
-        Largest number of rows in one step of one model. A model's rows are dealt to
-        ``ceil(n / batch_size)`` batches of nearly equal size.
-    learning_rate : float
-        Of Adam, constant.
-    weight_decay : float
-        Weight of ``|w|^2 / 2`` in the loss, at least 0.
-    regularizer : Regularizer, optional
-        What the models learn beside their labels.
-    device : str
-        Where they are trained; fitted models are on the processor.
-
     Notes
     -----
     The initial weights and batch orders of model ``t`` come from ``rng.spawn``, hence from
@@ -97,7 +79,9 @@ class StackedMLP(TrainedTogether):
     """
 
     hidden: tuple[int, ...] = (64, 64)
+    """Widths of the hidden layers."""
     regularizer: Regularizer | None = None
+    """What the models learn beside their labels."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -69,18 +69,6 @@ class ModuleStack:
 class StackedModules(TrainedTogether):
     """A network of any architecture on each of many partitions, trained by Adam, all at once.
 
-    Parameters
-    ----------
-    architecture : Architecture, torch.nn.Module or callable
-        An architecture, or a function ``(shape, n_classes)`` that makes a module, starts each model
-        from weights of its own, which ``(rng, t)`` draws. From a module itself all start: its
-        weights must be public.
-    regularizer : Regularizer, optional
-        A constraint for each model on its own rows. One that starts from a network is for a single
-        model: ``ModuleLearner``.
-    epochs, batch_size, learning_rate, weight_decay, device
-        As for ``StackedMLP``.
-
     Notes
     -----
     The forward pass is ``torch.func.vmap`` of the module, and the backward pass ordinary autograd
@@ -99,7 +87,14 @@ class StackedModules(TrainedTogether):
     """
 
     architecture: Any
+    """An architecture, or a function ``(shape, n_classes)`` that makes a module, starts each model
+    from weights of its own, which ``(rng, t)`` draws. From a module itself all start: its weights
+    must be public.
+    """
     regularizer: Regularizer | None = None
+    """A constraint for each model on its own rows. One that starts from a network is for a single
+    model: ``ModuleLearner``.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()

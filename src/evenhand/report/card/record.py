@@ -218,14 +218,7 @@ class Record(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelRecord(Record):
-    """The record of a classifier.
-
-    Parameters
-    ----------
-    fitted : FittedModel
-    **others
-        See ``Record``.
-    """
+    """The record of a classifier."""
 
     product: ClassVar[str] = "Machine learning model"
     thing: ClassVar[str] = "model"
@@ -351,14 +344,7 @@ class ModelRecord(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GeneratorRecord(Record):
-    """The record of a generator of rows or pictures.
-
-    Parameters
-    ----------
-    fitted : FittedGenerator
-    **others
-        See ``Record``.
-    """
+    """The record of a generator of rows or pictures."""
 
     product: ClassVar[str] = "Synthetic data"
     thing: ClassVar[str] = "generator"
