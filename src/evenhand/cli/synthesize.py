@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.generators.evaluation import Evaluation
-    from evenhand.generators.synthesizer import FittedGenerator, Synthesizer
+    from evenhand.generators.fitted import FittedGenerator
+    from evenhand.generators.synthesizer import Synthesizer
 
 
 @command_of(SynthesizeOptions)

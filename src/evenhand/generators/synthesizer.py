@@ -19,8 +19,9 @@ from evenhand.generators import saving
 from evenhand.generators.budget_plan import BudgetPlan, SignalToNoise
 from evenhand.generators.conditions import Conditions, Request
 from evenhand.generators.evaluation import Evaluation
+from evenhand.generators.fitted import FittedGenerator
 from evenhand.generators.memory import require_memory
-from evenhand.generators.payload import Codec, Payload, Progress
+from evenhand.generators.payload import Payload, Progress
 from evenhand.generators.rounding import Rounding
 from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
 from evenhand.learners.nets.tensors import computing
@@ -28,7 +29,6 @@ from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.guarantee import delta_warning, no_guarantee
 from evenhand.privacy.ledger_store import Store
 from evenhand.privacy.noise import Noise
-from evenhand.privacy.saved_claim import SavedLedger
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray, RandomState
 
 NOT_COVERED: Final = (
@@ -48,40 +48,6 @@ OWN: Final = ("noise", "random_state", "device")
 
 class NotedWarning(UserWarning):
     """What a user must know about a fit; it stands in ``notes_`` as well."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FittedGenerator:
-    """All that may be published of a fitted generator; folders, reports, command line read it.
-
-    Privacy
-    -------
-    Released values alone.
-    """
-
-    name: str
-    """Of the generator's class."""
-    payload: str
-    method: str
-    """``payload`` and ``method``: what it generates, and its name on the command line."""
-    settings: Mapping[str, Any]
-    """Arguments of the constructor as plain values, less noise, seed and device."""
-    codec: Codec
-    guarantee: Guarantee
-    ledger: Ledger | SavedLedger | None
-    """None where nothing was spent."""
-    counts: FloatArray
-    """Noisy number of records of each combination of label and group. Shape (n_conditions,)."""
-    counts_sigma: float
-    """Standard deviation of the noise on each of them."""
-    shares: pd.Series[float]
-    """Share of each combination, by these counts."""
-    snr: SignalToNoise
-    """As predicted."""
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
-    """``notes`` and ``warnings``: what the user must know; the warnings stand in the notes as well.
-    """
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

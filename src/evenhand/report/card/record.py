@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from evenhand._version import __version__
 from evenhand.estimators.fitted import FittedModel
 from evenhand.fairness.impact import ImpactRatio
-from evenhand.generators.synthesizer import FittedGenerator
+from evenhand.generators.fitted import FittedGenerator
 from evenhand.privacy import Guarantee
 from evenhand.report.settings import listed
 
