@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from evenhand.cli.command import command_of
+from evenhand.cli.command import command_of, read_toml
 from evenhand.cli.console import note, progress_bars
 from evenhand.cli.evaluate import Asked, Measures, read_asked
 from evenhand.cli.options import choice
@@ -72,7 +71,7 @@ def card(given: CardOptions) -> None:
 
     form = "json" if given.json else given.format
     filled = (
-        {} if given.card is None else read_filled(_toml(given.card), QUESTIONS, str(given.card))
+        {} if given.card is None else read_filled(read_toml(given.card), QUESTIONS, str(given.card))
     )
     with progress_bars(time_left=True) as bars:
         model, known = _read(given)
@@ -159,13 +158,6 @@ def impact_tables(model: Any, asked: Asked) -> tuple[ImpactTable, ...]:
             rows = impact_ratios(tally, 1, coded.names)
             made.append(ImpactTable(by=column, selected=selected, rows=rows))
     return tuple(made)
-
-
-def _toml(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
-        raise ValueError(f"{file} is not TOML: {error}") from None
 
 
 def _saved_by(folder: Path) -> str:

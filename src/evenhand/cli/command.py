@@ -121,10 +121,7 @@ def from_file(context: typer.Context, place: Path) -> Path:
     """
     if place.suffix.lower() != SPEC:
         return place
-    try:
-        written = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
-        raise ValueError(f"{place} is not TOML: {error}") from None
+    written = read_toml(place)
     types = option_types(_options_of(context.command))
     hints = {name: hint for name, hint in types.items() if name not in _NOT_IN_A_FILE}
     spelled = {param.opts[0].removeprefix("--"): param.name for param in context.command.params}
@@ -144,6 +141,14 @@ def from_file(context: typer.Context, place: Path) -> Path:
     found = written.pop(name)
     context.default_map = written
     return Path(found)
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Return what a TOML file says; ValueError where it is none."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # tomllib's own error is a ValueError
+        raise ValueError(f"{file} is not TOML: {error}") from None
 
 
 def is_a(kind: type, value: object) -> bool:
