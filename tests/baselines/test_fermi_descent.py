@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from populations import unequal
 from runs import falls_short
 from scipy.optimize import minimize
 
@@ -223,14 +224,6 @@ def test_an_empty_sample_is_only_noise(by_label: bool) -> None:
     out = state.clipped_sum(X[none], y[none], g[none])
     assert not out.any()
     assert len(out) == FERMI().n_released(state.network, state.shares)
-
-
-def unequal(n: int = 6000, seed: int = 3) -> Any:
-    rng = np.random.default_rng(seed)
-    g = rng.choice(3, n, p=[0.6, 0.3, 0.1])
-    X = rng.normal(size=(n, 4))
-    X[:, 0] += 0.8 * (g == 0)
-    return X, (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5).astype(np.int64), g
 
 
 def run(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from populations import unequal
 from runs import falls_short
 from scipy.stats import norm
 
@@ -258,14 +259,6 @@ def test_a_sample_shared_with_the_public_loss_amplifies_nothing() -> None:
     assert delta(60.0) == pytest.approx(q * unsampled, rel=1e-3)
 
 
-def unequal(n: int = 4000, k: int = 3, seed: int = 3) -> Any:
-    rng = np.random.default_rng(seed)
-    g = rng.choice(k, n, p=[0.6, 0.3, 0.1] if k == 3 else [0.6, 0.4])
-    X = rng.normal(size=(n, 4))
-    X[:, 0] += 0.8 * (g == 0)
-    return X, (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5).astype(np.int64), g
-
-
 def run(
     margin: float,
     *,
@@ -274,7 +267,7 @@ def run(
     noise: float = 0.0,
     seed: int = 3,
 ) -> Any:
-    X, y, g = unequal(seed=seed)
+    X, y, g = unequal(4000, seed)
     if wrong:  # one group is harder to predict
         y = y ^ ((g == 0) & (np.random.default_rng(4).random(len(y)) < 0.3))
     strata = y if by_label else np.zeros_like(y)

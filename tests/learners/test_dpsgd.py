@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from populations import unequal
 from runs import falls_short
 from sklearn.linear_model import LogisticRegression
 
@@ -215,15 +216,6 @@ def test_without_noise_and_clipping_it_is_logistic_regression(n_classes: int) ->
     if n_classes > 2:
         ours, theirs = (s - s.mean(axis=1, keepdims=True) for s in (ours, theirs))
     np.testing.assert_allclose(ours, theirs, atol=1e-3)
-
-
-def unequal(n: int = 6000, seed: int = 3) -> Any:
-    rng = np.random.default_rng(seed)
-    g = rng.choice(3, n, p=[0.6, 0.3, 0.1])
-    X = rng.normal(size=(n, 4))
-    X[:, 0] += 0.8 * (g == 0)
-    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5).astype(np.int64)
-    return X, y, g
 
 
 def gaps(model: Any, X: Any, g: Any) -> Any:

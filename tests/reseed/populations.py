@@ -37,3 +37,12 @@ def people(n: int = 900, seed: int = 0) -> tuple[FloatArray, IntArray, IntArray]
     X[:, 1] += 1.5 * z
     y = (X[:, 0] + X[:, 1] + rng.logistic(size=n) > 0.75).astype(int)
     return X, y, z
+
+
+def unequal(n: int = 6000, seed: int = 3) -> tuple[FloatArray, IntArray, IntArray]:
+    """Rows of three groups, their class and group; the largest group has class 1 more often."""
+    rng = np.random.default_rng(seed)
+    g = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += 0.8 * (g == 0)
+    return X, (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5).astype(np.int64), g
