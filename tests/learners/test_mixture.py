@@ -87,7 +87,6 @@ def test_a_member_without_weight_is_left_out_and_without_probabilities_there_are
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
     mixture = Mixture.of([constant(0), LogisticRegression().fit(X, y)], [0.0, 2.0], seed=0)
     assert len(mixture.members_) == 1
-    assert mixture.is_linear
     assert mixture.weights_.tolist() == [1.0]
     assert not hasattr(Mixture.of([Perceptron().fit(X, y)], [1.0], seed=0), "predict_proba")
 

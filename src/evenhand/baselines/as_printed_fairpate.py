@@ -13,7 +13,7 @@ from evenhand.estimators.spec import ACCOUNT, REGISTERED, registered
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import ConfidentGNMax, Guarantee, Ledger
-from evenhand.privacy.guarantee import AS_PRINTED, no_guarantee
+from evenhand.privacy.guarantee import as_printed
 from evenhand.teachers.partition import Partition
 from evenhand.voting import Answers, Shares
 
@@ -174,11 +174,4 @@ class AsPrintedFairPATEClassifier(PublishedFairPATEClassifier):
             f"winners cost epsilon={ledger.spent_epsilon(claimed.delta):.4g} at "
             f"delta={claimed.delta!r}, without the moment of stopping, whose cost nobody knows"
         )
-        claim = no_guarantee(
-            said,
-            unit=partition.unit,
-            neighbors=partition.neighbors,
-            public=whole.public,
-            warnings=whole.warnings,
-        )
-        return replace(claim, noise=whole.noise, accounting=AS_PRINTED)
+        return as_printed(whole, said)

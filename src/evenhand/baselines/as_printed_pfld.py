@@ -16,7 +16,7 @@ from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.estimators.ledgers import own_noise
 from evenhand.estimators.spec import REGISTERED, registered
 from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Guarantee, Ledger
-from evenhand.privacy.guarantee import AS_PRINTED, no_guarantee
+from evenhand.privacy.guarantee import as_printed
 from evenhand.privacy.known_samples import KnownSamples
 from evenhand.privacy.subsampled import Batches, record_words
 
@@ -179,14 +179,7 @@ class AsPrintedPFLDClassifier(PFLDClassifier):
             f"loss can tell; in sound accounting the same {self.n_steps:,} steps cost "
             f"epsilon={run.spent_epsilon(budget.delta):.4g} at delta={budget.delta!r}"
         )
-        claim = no_guarantee(
-            said,
-            unit=whole.unit,
-            neighbors=whole.neighbors,
-            public=whole.public,
-            warnings=whole.warnings,
-        )
-        return replace(claim, noise=whole.noise, accounting=AS_PRINTED)
+        return as_printed(whole, said)
 
 
 @lru_cache(maxsize=1024)

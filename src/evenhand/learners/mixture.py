@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 
 from evenhand import _checks
@@ -70,11 +69,6 @@ class Mixture(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
         self.weights_ = shares[kept] / shares.sum()
         self.classes_ = np.array([0, 1])
         return self
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether every member is a logistic regression, so that arrays hold all of it."""
-        return all(type(member) is LogisticRegression for member in self.members_)
 
     def predict(self, X: Any) -> IntArray:
         """Return for each row the class that its member gives it, shape (n,)."""

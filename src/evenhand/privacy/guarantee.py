@@ -295,6 +295,18 @@ def no_guarantee(
     )
 
 
+def as_printed(whole: Guarantee, reason: str) -> Guarantee:
+    """Return what may be said of a release whose paper's own accounting does not hold."""
+    none = no_guarantee(
+        reason,
+        unit=whole.unit,
+        neighbors=whole.neighbors,
+        public=whole.public,
+        warnings=whole.warnings,
+    )
+    return replace(none, noise=whole.noise, accounting=AS_PRINTED)
+
+
 def delta_warning(delta: float, n_records: int, *, n_is_private: bool = False) -> str:
     """Return a warning if ``delta`` is too large for ``n_records``, else an empty text.
 
