@@ -76,6 +76,12 @@ def at_least(name: str, value: int, smallest: int, hint: str = "") -> int:
     return int(value)
 
 
+def each_at_least(name: str, values: Iterable[int], smallest: int) -> None:
+    """Refuse a list with something else than whole numbers >= ``smallest`` in it."""
+    for value in values:
+        at_least(name, value, smallest)
+
+
 def per_unit(value: int, are_units: bool, *, name: str = "per_unit", whose: str = "unit=") -> None:
     """Refuse fewer rows of a unit than 1, and a number of them where a row is of no unit."""
     at_least(name, value, 1)

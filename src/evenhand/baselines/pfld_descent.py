@@ -105,8 +105,7 @@ class PFLD:
     """Whether h is the probability of a wrong decision; else that of each class."""
 
     def __post_init__(self) -> None:
-        for width in self.hidden:
-            _checks.at_least("hidden", width, 1)
+        _checks.each_at_least("hidden", self.hidden, 1)
         _checks.positive("clip_norm", self.clip_norm)
         _checks.positive("learning_rate", self.learning_rate)
         if not 0 <= self.momentum < 1:

@@ -178,8 +178,7 @@ class NoisyNetwork:
     """Part of the steps, at the end, whose weights are averaged, in (0, 1]."""
 
     def __post_init__(self) -> None:
-        for width in self.hidden:
-            _checks.at_least("hidden", width, 1)
+        _checks.each_at_least("hidden", self.hidden, 1)
         if self.hidden and self.architecture is not None:
             raise ValueError(
                 f"hidden={self.hidden!r} and architecture={self.architecture!r} are two networks. "

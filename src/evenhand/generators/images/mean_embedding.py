@@ -73,8 +73,7 @@ class MeanEmbeddingImages(EmbeddedImages):
     def _check_settings(self) -> None:
         super()._check_settings()
         _checks.non_negative("smooth", self.smooth)
-        for width in self.hidden:
-            _checks.at_least("hidden", width, 1)
+        _checks.each_at_least("hidden", self.hidden, 1)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
         features = 16.0 * self.n_frequencies * (data.pixels[0].size + CHUNK + self.n_samples)

@@ -209,8 +209,7 @@ class AdversarialTables(TorchSynthesizer, TableSynthesizer):
         super()._foresee(known)
         _checks.one_of("condition", self.condition, CONDITIONED)
         for name in self.widths:
-            for width in getattr(self, name):
-                _checks.at_least(name, width, 1)
+            _checks.each_at_least(name, getattr(self, name), 1)
         for name in self.rates:
             _checks.positive(name, getattr(self, name))
 

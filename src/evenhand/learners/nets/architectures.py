@@ -46,8 +46,7 @@ class Dense:
     """Widths of the hidden layers."""
 
     def __post_init__(self) -> None:
-        for width in self.hidden:
-            _checks.at_least("hidden", width, 1)
+        _checks.each_at_least("hidden", self.hidden, 1)
 
     def build(self, shape: tuple[int, ...], n_outputs: int) -> Any:
         """Return the network; see ``Architecture.build``."""
@@ -82,10 +81,8 @@ class Convolutional:
     hidden: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for width in self.widths:
-            _checks.at_least("widths", width, 1)
-        for width in self.hidden:
-            _checks.at_least("hidden", width, 1)
+        _checks.each_at_least("widths", self.widths, 1)
+        _checks.each_at_least("hidden", self.hidden, 1)
         if self.shape is not None:
             of_picture(self.shape, 4)
 

@@ -66,8 +66,7 @@ class StackedCritics:
     ) -> None:
         require_torch("StackedCritics")
         _checks.positive("learning_rate", learning_rate)
-        for width in hidden:
-            _checks.at_least("hidden", width, 1)
+        _checks.each_at_least("hidden", hidden, 1)
         self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.gold, self.device = gold, device
         layers = (int(self.starts[-1]), *hidden, 2)

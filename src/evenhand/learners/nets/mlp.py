@@ -85,8 +85,7 @@ class StackedMLP(TrainedTogether):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for width in self.hidden:
-            _checks.at_least("hidden", width, 1)
+        _checks.each_at_least("hidden", self.hidden, 1)
 
     def fit(
         self,

@@ -47,8 +47,7 @@ class DenseCritic:
     """Widths of the hidden layers."""
 
     def __post_init__(self) -> None:
-        for width in self.hidden:
-            _checks.at_least("hidden", width, 1)
+        _checks.each_at_least("hidden", self.hidden, 1)
 
     def shapes(self, shape: tuple[int, int, int], n_heads: int) -> list[tuple[int, ...]]:
         """Weight (n_in, n_out) and bias (1, n_out) of every layer."""
@@ -90,8 +89,7 @@ class ConvCritic:
     """Side of a filter, odd."""
 
     def __post_init__(self) -> None:
-        for width in self.filters:
-            _checks.at_least("filters", width, 1)
+        _checks.each_at_least("filters", self.filters, 1)
         if _checks.at_least("kernel", self.kernel, 1) % 2 == 0:
             raise ValueError(f"kernel must be odd, got kernel={self.kernel}.")
 
