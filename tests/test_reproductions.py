@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import FAINT
 from scipy import stats
 
 from evenhand import Budget
@@ -561,9 +562,7 @@ def test_a_density_ratio_is_that_of_the_groups_and_reads_one_part_alone() -> Non
 
 
 @pytest.mark.torch
-@pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+@FAINT
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_ratio_in_each_part_is_moved_by_its_own_records_and_the_claim_says_where_not(
     whole: bool,

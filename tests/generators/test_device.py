@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -16,12 +17,7 @@ from evenhand.privacy import SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, pictures, table
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 OURS = [key for key in GENERATORS if "torch" in GENERATORS[key].needs]
 SMALL = {
     **{"n_teachers": 10, "n_steps": 3, "n_rounds": 2},

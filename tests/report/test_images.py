@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import FAINT
 
 from evenhand.datasets.images import ImageData
 from evenhand.generators import load
@@ -28,12 +29,7 @@ from evenhand.testing.generators import pictures
 
 pillow = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 EVIL = "<script>window.hit = 1</script>"
 
 

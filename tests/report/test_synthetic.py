@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 
 from evenhand.generators import MarginalSynthesizer, evaluate, load
 from evenhand.generators.tables.membership import attack_membership
@@ -17,9 +18,7 @@ from evenhand.report import write_report
 from evenhand.report.columns import column_views
 from evenhand.report.generated import GeneratorReport
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = FAINT
 EVIL = "<script>window.hit = 1</script>"
 
 

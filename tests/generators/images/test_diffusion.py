@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand.generators.images.diffusion import DiffusionImages, solve
 from evenhand.generators.images.gaussian import GaussianImages
@@ -16,12 +17,7 @@ from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import ImageSynthesizerContract, pictures
 
 torch = pytest.importorskip("torch")
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 SMALL: dict[str, Any] = {"n_steps": 8, "width": 6, "sampling_rate": 0.1, "n_levels": 5}
 BUDGET = Budget(epsilon=5.0, delta=1e-5)
 

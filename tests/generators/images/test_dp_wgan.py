@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand.generators import GroupBalancedSampler, load
 from evenhand.generators.clipping import CLIPS, SHARE, Clipping
@@ -18,12 +19,7 @@ from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.teachers import by_position
 from evenhand.testing.generators import pictures
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 BUDGET = Budget(epsilon=4.0, delta=1e-5)
 SMALL: dict[str, Any] = {"n_batches": 6, "n_steps": 5, "n_rows": 6, "critic_rows": 6, "width": 8}

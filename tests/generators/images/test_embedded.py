@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand._extras import installed
 from evenhand._torch import torch
@@ -18,12 +19,7 @@ from evenhand.generators.images.public_features import PublicFeatureImages
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import pictures
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 NEW: Final[dict[str, Any]] = {
     "random": partial(MeanEmbeddingImages, n_frequencies=300, hidden=(64,), noise=SeededNoise(0)),

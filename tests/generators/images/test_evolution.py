@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand.generators import GeneratorDamaged, load
 from evenhand.generators.budget_plan import BudgetPlan
@@ -22,9 +23,7 @@ from evenhand.privacy import Budget, BudgetExceeded, FloatNoise, Ledger, SeededN
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import ImageSynthesizerContract, nearest_cell, pictures
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = FAINT
 BUDGET = Budget(epsilon=5.0, delta=1e-5)
 MUCH = Budget(epsilon=500.0, delta=1e-5)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand.generators import load
 from evenhand.generators.aggregators import FeatureSums, OuterSums
@@ -14,9 +15,7 @@ from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import ImageSynthesizerContract, nearest_cell, pictures
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = FAINT
 MUCH = Budget(epsilon=500.0, delta=1e-5)
 
 

@@ -8,6 +8,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 
 from evenhand import show_values
 from evenhand._folder import seal
@@ -33,12 +34,7 @@ from evenhand.testing.generators import (
 
 BUDGET = ImageSynthesizerContract.budget
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 
 def new(**settings: Any) -> MeanEmbeddingImages:

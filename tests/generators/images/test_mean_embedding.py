@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import FAINT
 from scipy.ndimage import gaussian_filter1d
 
 from evenhand.generators.images import MeanEmbeddingImages
@@ -20,12 +21,7 @@ from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import pictures
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 
 def test_features_have_norm_1_and_their_products_are_the_kernels() -> None:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand._extras import installed
 from evenhand.generators.images import MeanEmbeddingImages
@@ -14,9 +15,7 @@ from evenhand.generators.images.public_features import PublicFeatureImages
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import pictures
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = FAINT
 
 NEW: Final[dict[str, Any]] = {
     "gaussian": partial(GaussianImages, n_frequencies=40, n_directions=8, n_components=4),

@@ -4,17 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand.generators.images import ClusterReference, GroupReference, TeacherGANImages
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import pictures
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 
 def reference() -> GroupReference:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand.generators import GeneratorDamaged, load
 from evenhand.generators.images import public_features
@@ -17,12 +18,7 @@ pytest.importorskip("efficientnet_lite_pytorch", reason="the extra frechet is mi
 
 BUDGET = Budget(epsilon=5.0, delta=1e-5)
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 
 def new(**settings: Any) -> PublicFeatureImages:

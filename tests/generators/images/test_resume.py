@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from marks import FAINT
 
 from evenhand._extras import installed
 from evenhand._torch import torch
@@ -22,12 +23,7 @@ from evenhand.privacy import Budget, BudgetExceeded, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore, Store
 from evenhand.testing.generators import pictures
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 SEEDED: Final[dict[str, Any]] = {"n_steps": 12, "n_samples": 8, "random_state": 3}
 NEW: Final[dict[str, Any]] = {

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 
 from evenhand.baselines.gs_wgan import PublishedGSWGANImages
 from evenhand.baselines.pfguard import (
@@ -37,12 +38,7 @@ from evenhand.testing.generators import ImageSynthesizerContract, pictures
 
 REPRODUCTIONS = Path(__file__).parents[3] / "reproductions"
 PUBLISHED = runpy.run_path(str(REPRODUCTIONS / "_published_sizes.py"))
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 SMALL: dict[str, Any] = {
     "n_teachers": 20,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import FAINT
 from runs import falls_short
 
 from evenhand.baselines.gs_wgan import PrivateGenerators, PublishedGSWGANImages, WarmTeachers
@@ -29,12 +30,7 @@ from evenhand.teachers import by_position
 from evenhand.teachers.partition import Partition
 from evenhand.testing.generators import pictures
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 N, TEACHERS = 240, 12
 SMALL: dict[str, Any] = {

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from children import in_child
+from marks import FAINT
 
 from evenhand.datasets import Schema
 from evenhand.generators import (
@@ -27,9 +28,7 @@ from evenhand.privacy import Budget, BudgetExceeded, DatabaseStore, SeededNoise
 from evenhand.privacy.ledger_store import UNITS_PER_ONE, MemoryStore
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*cannot be told from empty ones", "ignore:the predicted signal-to-noise"
-)
+pytestmark = FAINT
 BUDGET = Budget(epsilon=4.0, delta=1e-6)
 
 

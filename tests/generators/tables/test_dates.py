@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 
 from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.columns import Column, dates_of
@@ -20,9 +21,7 @@ from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.report.columns import column_views
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*cannot be told from empty ones", "ignore:the predicted signal-to-noise"
-)
+pytestmark = FAINT
 N = len(table())
 SPAN = ("2021-03-01", "2022-02-28")
 FIRST, LAST = map(pd.Timestamp, SPAN)

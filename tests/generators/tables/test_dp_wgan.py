@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 
@@ -33,12 +34,7 @@ from evenhand.testing.generators import (  # noqa: E402
     table,
 )
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 SMALL: dict[str, Any] = {
     "n_steps": 8,

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import FAINT
 from scipy.stats import ks_2samp, ttest_1samp
 from sklearn.metrics import roc_auc_score
 
@@ -19,9 +20,7 @@ from evenhand.generators.utility import ModelUtility, auroc
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = FAINT
 
 FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test
 

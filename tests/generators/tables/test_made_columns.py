@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from marks import FAINT
 
 from evenhand.datasets import PublicEncoder, Schema
 from evenhand.estimators import FairSharesClassifier
@@ -18,9 +19,7 @@ from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.report.columns import column_views
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*cannot be told from empty ones", "ignore:the predicted signal-to-noise"
-)
+pytestmark = FAINT
 N = len(table())
 MADE = {"id": {"kind": "id", "pattern": "C-#####"}, "mail": "email", "phone": "phone"}
 

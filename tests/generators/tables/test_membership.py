@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import FAINT
 from scipy.stats import norm
 from sklearn.metrics import roc_curve
 
@@ -28,9 +29,7 @@ from evenhand.generators.utility import roc
 from evenhand.privacy import SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = FAINT
 FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test
 ROWS = table(8000, seed=3)
 PRIVATE, TEST, FRESH = ROWS[:2000], ROWS[2000:6000], ROWS[6000:]

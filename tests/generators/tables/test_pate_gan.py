@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 
 from evenhand.datasets import Schema
 
@@ -32,12 +33,7 @@ from evenhand.testing.generators import (
 )
 from evenhand.typing import IntArray
 
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.filterwarnings(
-        "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-    ),
-]
+pytestmark = [pytest.mark.torch, FAINT]
 
 SMALL: dict[str, Any] = {
     "n_rounds": 4,

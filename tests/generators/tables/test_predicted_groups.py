@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.tables.predicted_groups import GroupsFromReference, groups_from_reference
 from evenhand.privacy import SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = FAINT
 
 PUBLIC = table(1500, seed=9).drop(columns="rich")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column
@@ -26,9 +27,7 @@ from evenhand.generators.tables.released_schema import (
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*cannot be told from empty ones", "ignore:the predicted signal-to-noise"
-)
+pytestmark = FAINT
 BUDGET = Budget(epsilon=4.0, delta=1e-6)
 
 

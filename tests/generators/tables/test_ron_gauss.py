@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from marks import FAINT
 from scipy.linalg import hadamard
 
 from evenhand.generators import FFPDGSynthesizer, RONGaussSynthesizer
@@ -15,9 +16,7 @@ from evenhand.privacy import Budget, FloatNoise, SeededNoise, audit_epsilon_lowe
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, SynthesizerContract, table
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the predicted signal-to-noise", "ignore:.*cannot be told from empty ones"
-)
+pytestmark = FAINT
 
 
 class TestRONGauss(SynthesizerContract):
