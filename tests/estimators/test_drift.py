@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from runs import FALSE_ALARM
 from scipy import stats
 
 import evenhand
@@ -30,7 +31,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::evenhand.estimators.plan.NoiseD
 BUDGET = Budget(epsilon=8.0, delta=1e-5)
 MARGIN = DemographicParity(margin=0.1)
 WIDE = DemographicParity(margin=1.0)
-FALSE_ALARM = 1e-6
 
 
 def people(n: int, seed: int, older: float = 0.0) -> tuple[pd.DataFrame, Any, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from runs import FALSE_ALARM
 from scipy import stats
 
 import evenhand
@@ -37,7 +38,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::evenhand.estimators.synthetic_rows.SyntheticRowsWarning",
 )
 
-FALSE_ALARM = 1e-6  # probability that correct code fails one test of chance here
 REPLACE, ADD = "replace one", "add or remove one"
 BUDGET = Budget(epsilon=6.0, delta=1e-5)
 SCHEMA = Schema.declared({"age": {"bounds": (0, 100)}, "job": ["chef", "clerk", "smith"]})

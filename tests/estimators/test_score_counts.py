@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
 from scipy import stats
 
 import evenhand
@@ -19,7 +20,6 @@ from evenhand.estimators.threshold_rows import ThresholdRows
 from evenhand.privacy import SeededNoise
 from evenhand.students.score_counts import N_RANGES, count_scores
 
-FALSE_ALARM = 1e-6
 PARITY = DemographicParity(margin=0.05, reference="pairwise")
 BOUNDS = Schema.declared({"income": {"bounds": (-3, 4)}, "job": ["nurse", "clerk", "cook"]})
 

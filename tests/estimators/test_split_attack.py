@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
 
 from evenhand import Budget, DPFERMIClassifier, DPPostProcessingClassifier, DPSGDClassifier
 from evenhand._random import as_generator
@@ -14,7 +15,6 @@ from evenhand.estimators.inputs import FitArguments
 from evenhand.estimators.reading import read_fit_inputs
 from evenhand.privacy import FloatNoise, SeededNoise, audit_epsilon_lower_bound
 
-FALSE_ALARM = 1e-6  # probability, over runs, that correct code fails one test here
 SEED, N, N_RUNS = 0, 1000, 100
 CLAIM = Budget(epsilon=0.3, delta=1e-5)
 STEPS = {"n_steps": 12, "batch_size": 500, "public_fraction": 0.5, "random_state": SEED}

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from runs import FALSE_ALARM
 from scipy.integrate import quad
 from scipy.stats import binom, binomtest, norm
 
 from evenhand.fairness import noisy_certificate
 from evenhand.fairness.bounds import alpha_from_eta, attribute_certificate, vote_rates
 from evenhand.fairness.intervals import clopper_pearson
-
-FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 
 units = st.floats(0, 1, allow_subnormal=False)
 

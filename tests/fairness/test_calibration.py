@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from runs import FALSE_ALARM
 from scipy.stats import binomtest
 
 from evenhand._words import REFERENCES
@@ -25,8 +26,6 @@ from evenhand.fairness.tally import JointTally, Tally
 def notion(name: str, reference: str = "rest") -> RateNotion:
     return notion_named(name)(margin=0.0, reference=reference)
 
-
-FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 
 sizes = st.tuples(st.integers(2, 3), st.integers(2, 3))
 tables = sizes.flatmap(

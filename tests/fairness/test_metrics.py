@@ -17,6 +17,7 @@ from fairlearn.metrics import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy.stats import binom, binomtest
 from sklearn.metrics import zero_one_loss
 
@@ -34,7 +35,6 @@ def parity(tally: Tally, reference: str = "rest", level: float = 0.95) -> Estima
     return gap_of(DemographicParity(margin=0.0, reference=reference), tally, level=level)
 
 
-FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test here
 Rows = list[tuple[int, int, int]]
 
 rows_of = st.integers(2, 4).flatmap(

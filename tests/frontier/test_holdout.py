@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
 from scipy.stats import binom
 
 from evenhand.fairness.notions import parity_gaps
 from evenhand.frontier.holdout import measure_with_noise
 from evenhand.privacy import Budget, BudgetExceeded, FloatNoise, Ledger, SeededNoise
 from evenhand.typing import REJECTED
-
-FALSE_ALARM = 1e-6
 
 
 def ledger(epsilon: float = 3.0, **options) -> Ledger:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy.stats import norm
 
 from evenhand.frontier import Run, front, hypervolume
@@ -17,7 +18,6 @@ from evenhand.frontier.pareto import REFERENCE, by_setting, front_probability
 from evenhand.frontier.run import OBJECTIVES
 
 Make = Callable[..., Run]
-FALSE_ALARM = 1e-6
 
 # Few values, so that ties, infinities and NaN meet in most draws.
 SHARE = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, math.nan])

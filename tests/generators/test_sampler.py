@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
 from scipy.stats import binomtest
 
 from evenhand.baselines.pfguard import GlobalSharesTeacherGANImages
@@ -11,7 +12,6 @@ from evenhand.generators import GroupBalancedSampler
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.teachers.partition import by_position
 
-FALSE_ALARM = 1e-6
 N, TEACHERS, SIZE = 400, 8, 64
 
 

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy.stats import binomtest, kstest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 
 from evenhand.learners.mixture import Mixture, uniform_of_rows
-
-FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one of the statistical tests
 
 
 def constant(k: int) -> Any:

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
 from scipy.stats import chi2, norm
 
 from evenhand.privacy import (
@@ -15,8 +16,6 @@ from evenhand.privacy import (
     NoisyHistogram,
     SeededNoise,
 )
-
-FALSE_ALARM = 1e-6
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy import stats
 
 from evenhand.privacy import DiscreteNoise
@@ -17,7 +18,6 @@ from evenhand.privacy.inversion import LARGEST_TABLE, WORD, discrete_gaussian
 from evenhand.privacy.noise import InversionNoise
 
 SIGMAS = (0.2, 0.7, 1.0, 3.3, 40.0)
-FALSE_ALARM = 1e-6
 
 
 class Words:

@@ -12,13 +12,13 @@ import mpmath
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from runs import FALSE_ALARM
 from scipy import stats
 
 import evenhand.privacy
 from evenhand.privacy import keystream
 from evenhand.privacy.keystream import Keystream, uniform
 
-FALSE_ALARM = 1e-6
 ROOT = Path(inspect.getfile(evenhand.privacy)).parent
 
 

@@ -8,12 +8,12 @@ import pickle
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
 from scipy import stats
 
 from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.privacy.noise import LARGEST_SCALE, InversionNoise, Noise, NoPrivacy
 
-FALSE_ALARM = 1e-6
 N = 15_000
 N_EXACT = {"gaussian": 15_000, "laplace": 30_000}  # heavier tails show their scale less
 N_FLOAT = 300_000  # a Kolmogorov-Smirnov test of the scale is weaker, and these draws are cheap

@@ -5,13 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
 from scipy.stats import chi2, norm
 
 from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger
 from evenhand.privacy.gaussian import delta_from_mu
 from evenhand.privacy.noisy_sum import NoisySum
-
-FALSE_ALARM = 1e-6
 
 
 def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:

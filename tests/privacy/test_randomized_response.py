@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy import stats
 
 from evenhand.privacy import (
@@ -29,7 +30,6 @@ from evenhand.privacy import (
 from evenhand.privacy.randomized_response import SMALLEST_EPSILON, _below
 from evenhand.privacy.relation import GROUP_LABEL
 
-FALSE_ALARM = 1e-6
 SOURCES = [DiscreteNoise(), FloatNoise(), SeededNoise(3)]
 each_source = pytest.mark.parametrize("noise", SOURCES, ids=lambda n: type(n).__name__)
 

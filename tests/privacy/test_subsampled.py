@@ -12,6 +12,7 @@ from claims import a_claim
 from dp_accounting import pld, rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy import stats
 from scipy.integrate import quad
 
@@ -27,8 +28,6 @@ from evenhand.privacy import (
 from evenhand.privacy.gaussian import epsilon_from_mu, mu_from_epsilon
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import poisson_batches, record_keys
-
-FALSE_ALARM = 1e-6
 
 
 def own_ledger(budget: Budget, noise: Noise) -> Ledger:

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import ttest_1samp
 
 FALSE_ALARM = 1e-6
-"""Probability, over seeds, that correct code is said to fall short in one test."""
+"""Probability, over seeds, that correct code fails one statistical test."""
 
 
 def falls_short(excess: ArrayLike) -> bool:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy.stats import binomtest, ks_2samp
 
 from evenhand.generators.tables.bins import LEAST_BINS, Bins, Cells
 
-FALSE_ALARM = 1e-6
 BOUNDS = [
     (0, 80, True),
     (0, 99_999, True),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from marks import FAINT
+from runs import FALSE_ALARM
 from scipy.stats import ks_2samp, ttest_1samp
 from sklearn.metrics import roc_auc_score
 
@@ -21,8 +22,6 @@ from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 
 pytestmark = FAINT
-
-FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test
 
 
 def test_the_distances_from_even_groups_are_their_formulas() -> None:

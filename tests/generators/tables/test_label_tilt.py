@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from runs import FALSE_ALARM
 from scipy.special import logsumexp
 from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
@@ -25,7 +26,6 @@ from evenhand.generators.tables.two_tables import TwoTableSynthesizer
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
 
-FALSE_ALARM = 1e-6
 SIZES, N_LABELS, N_GROUPS = (2, 3, 2), 3, 2
 CONDITIONS = np.arange(N_LABELS * N_GROUPS)
 STATES = np.array(list(itertools.product(*(range(size) for size in SIZES))))

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from marks import FAINT
+from runs import FALSE_ALARM
 from scipy.stats import norm
 from sklearn.metrics import roc_curve
 
@@ -30,7 +31,6 @@ from evenhand.privacy import SeededNoise
 from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 
 pytestmark = FAINT
-FALSE_ALARM = 1e-6  # probability, over seeds, that correct code fails one statistical test
 ROWS = table(8000, seed=3)
 PRIVATE, TEST, FRESH = ROWS[:2000], ROWS[2000:6000], ROWS[6000:]
 

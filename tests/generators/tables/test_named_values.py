@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy.stats import binomtest
 
 from evenhand.datasets import Schema
@@ -35,7 +36,6 @@ from evenhand.generators.tables.records import as_roles, read_records
 from evenhand.generators.tables.released_schema import UndeclaredColumns
 from evenhand.privacy import Budget, FloatNoise, Ledger, SeededNoise
 
-FALSE_ALARM = 1e-6
 GROUPS = {"sex": ["F", "M"], "rich": ["no", "yes"]}
 SCHEMA = Schema.declared({"amount": {"bounds": (0, 10_000)}, **GROUPS})
 SPECIAL = 7301

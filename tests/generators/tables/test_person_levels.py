@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy import stats
 
 from evenhand.datasets import Schema
@@ -35,7 +36,6 @@ from evenhand.generators.tables.tree_distribution import JunctionTree, Table, Tr
 from evenhand.generators.tables.two_tables import TwoTableSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 
-FALSE_ALARM = 1e-6
 BUDGET = Budget(epsilon=4.0, delta=1e-6)
 CODES = tuple(f"c{i:02}" for i in range(80))
 SCHEMA = Schema.declared({"age": {"bounds": (20, 90)}, "sex": ["F", "M"], "ill": ["no", "yes"]})

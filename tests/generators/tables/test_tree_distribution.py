@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy.stats import chi2, ttest_1samp
 
 from evenhand.generators.tables.tree_distribution import (
@@ -18,7 +19,6 @@ from evenhand.generators.tables.tree_distribution import (
     fit_tree,
 )
 
-FALSE_ALARM = 1e-6
 SIZES = (2, 3, 2, 4)
 FOREST = JunctionTree(parents=((), (0,), (0,), ()), order=(0, 1, 2, 3))
 LOOPS = JunctionTree(parents=((), (0,), (1, 0), (2, 1)), order=(0, 1, 2, 3))

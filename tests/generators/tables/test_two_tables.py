@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import FALSE_ALARM
 from scipy import stats
 
 from evenhand._frames import DAYS, OF_DAYS
@@ -39,7 +40,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*the predicted signal-to-noise"),
 ]
 
-FALSE_ALARM = 1e-6
 BUDGET = Budget(epsilon=4.0, delta=1e-6)
 ROLES: dict[str, Any] = {"key": "id", "label": "ill", "sensitive": "sex"}
 SCHEMA = Schema.declared({"age": {"bounds": (20, 90)}, "sex": ["F", "M"], "ill": ["no", "yes"]})

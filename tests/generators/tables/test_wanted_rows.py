@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from runs import FALSE_ALARM
 from scipy.stats import chi2_contingency
 
 from evenhand.datasets import Schema
@@ -16,7 +17,6 @@ from evenhand.generators.tables.constraints import Constraint
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 
-FALSE_ALARM = 1e-6
 ROLES = ["rich", "sex"]
 JOBS = ["chef", "clerk", "nurse"]
 SCHEMA = Schema.declared(
