@@ -130,15 +130,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
             fairness=self.fairness_,
             notion=self.fairness_.name,
             margin=float(self.fairness_.margin),
-            cuts=Cuts(
-                notion=self.fairness_,
-                label=inside.class_names[1],
-                groups=self.groups_,
-                thresholds=self.thresholds_,
-                cross_fitted=self.cross_fitted_,
-                source=self.margin_source_,
-                held=self.held_margin_ if self.held_margin_ < self.fairness_.margin else None,
-            ),
+            cuts=replace(self._cuts, thresholds=self.thresholds_),
             inside=inside,
         )
 
@@ -146,6 +138,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
     def of_cuts(cls, model: Any, cuts: Cuts, guarantee: Guarantee) -> Self:
         """Put thresholds around a model, and say what is claimed of both."""
         self = cls(model, cuts.notion)
+        self._cuts = cuts
         self.thresholds_, self.groups_ = cuts.thresholds, cuts.groups
         self.cross_fitted_, self.margin_source_ = cuts.cross_fitted, cuts.source
         self.held_margin_ = cuts.to
@@ -167,8 +160,8 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
     @property
     def margin_supported_(self) -> float:
         """Least margin that holds on new rows at the notion's confidence; NaN without one."""
-        found = self.cross_fitted_
-        return float("nan") if found is None else max(self.fairness_.margin, found.high)
+        supported = self._cuts.supported
+        return float("nan") if supported is None else supported
 
     @property
     def needs_group_at_prediction_(self) -> bool:

@@ -174,7 +174,8 @@ class ThresholdRows:
         decided = found.probabilities(scores, within.groups)
         bounds = bounds_inside(within, decided, self.names, tightening=tightening, certain=certain)
         found, _, _ = self._fit(fairness, slice(None), bounds)
-        return found, float(bounds.min(initial=fairness.margin)), None
+        held = float(bounds.min(initial=fairness.margin))
+        return found, held if held < fairness.margin else None, None
 
     def _fit(
         self, fairness: RateNotion, known: slice | IntArray, bounds: FloatArray | None = None
