@@ -33,7 +33,7 @@ class PeopleInputs:
     encoder: PublicEncoder | PixelEncoder
     """Fitted on these rows: their features are public."""
     X_encoded: Any
-    """Shape (n, n_features)."""
+    """Shape (n, n_features); or pictures."""
     groups: GroupCodes
     """Private."""
 

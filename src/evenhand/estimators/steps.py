@@ -84,7 +84,7 @@ class Taught:
     encoder: PublicEncoder | PixelEncoder
     """Fitted on public rows."""
     X_public: Any
-    """The public rows, encoded. Shape (n_public, n_encoded)."""
+    """The public rows, encoded. Shape (n_public, n_encoded); or pictures."""
     calibration_votes: Votes | None = None
     """What they say about the calibration rows, where a gate reads true classes."""
 
