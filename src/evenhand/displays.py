@@ -10,21 +10,20 @@ private counts, and says so in its title.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks, _values
+from evenhand import _checks
 from evenhand._extras import MissingExtra
 from evenhand.datasets.schema import Schema
 from evenhand.estimators.fitted import FittedModel
-from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
+from evenhand.fairness.labels import report_of_labels, selection_among
 from evenhand.fairness.notion import RateNotion
-from evenhand.fairness.report import FairnessReport, fairness_report
 from evenhand.fairness.trace import Coverage
 from evenhand.frontier.page.estimates import Estimates, of_runs, of_settings, setting_numbers
 from evenhand.frontier.pareto import front
@@ -34,7 +33,7 @@ from evenhand.report.colours import GRID, INK, NOT_USED, PALETTE, SOFT, colours
 from evenhand.report.columns import ColumnView, column_views
 from evenhand.report.spending import Spending
 from evenhand.report.svg import shortened
-from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, FloatArray, IntArray
+from evenhand.typing import ArrayLike, BoolArray, FloatArray
 from evenhand.voting.votes import Votes
 
 MARKERS: Final = "osD^vX*"
@@ -144,7 +143,7 @@ class GapDisplay(Display):
         ValueError
             If ``pos_label`` is none of the classes, or ``metric`` needs true classes.
         """
-        report, classes, positive = _report(y_true, y_pred, sensitive_features, pos_label)
+        report, classes, positive = report_of_labels(y_true, y_pred, sensitive_features, pos_label)
         if metric not in (known := [estimate.name for estimate in report.estimates]):
             raise ValueError(
                 f"metric must be one of {', '.join(known)}; got {metric!r}."
@@ -156,13 +155,12 @@ class GapDisplay(Display):
             rates = {"error rate": report.errors}
         elif y_true is not None and (among := _among(metric)):
             truth = np.asarray(y_true, dtype=object) == classes[positive]
-            said, names = np.asarray(y_pred, dtype=object), report.groups
             rates = {}
             for of_positive in among:
                 rows = np.flatnonzero(truth == of_positive)
                 whose = repr(classes[positive]) if of_positive else f"not {classes[positive]!r}"
-                rates[f"{decided} among those who are {whose}"] = _selection(
-                    said[rows], _rows(sensitive_features, rows), classes, positive, names
+                rates[f"{decided} among those who are {whose}"] = selection_among(
+                    rows, y_pred, sensitive_features, classes, positive, report.groups
                 )
         return cls(names=report.groups, rates=rates, gap=report[metric], margin=margin).plot(ax)
 
@@ -240,7 +238,7 @@ class CoverageDisplay(Display):
         ax: Any = None,
     ) -> CoverageDisplay:
         """Draw the share of ``y_pred`` that is not ``REJECTED``, by group and true class."""
-        report, classes, _ = _report(y_true, y_pred, sensitive_features, None)
+        report, classes, _ = report_of_labels(y_true, y_pred, sensitive_features, None)
         columns = [str(name) for name in classes] if y_true is not None else ["all"]
         return cls(coverage=report.coverage, classes=columns).plot(ax)
 
@@ -528,44 +526,6 @@ def _objective(found: Estimates, name: str) -> FloatArray:
     return found.epsilon if name == "epsilon" else found.value[name]
 
 
-def _report(
-    y_true: ArrayLike | None, y_pred: ArrayLike, sensitive_features: object, pos_label: object
-) -> tuple[FairnessReport, list[object], int]:
-    """Assess labels, which may be any values; return also the classes and the positive one."""
-    predicted = np.asarray(y_pred, dtype=object)
-    truth = None if y_true is None else np.asarray(y_true, dtype=object)
-    refused = _refused(predicted)
-    if truth is not None and (unknown := np.flatnonzero(pd.isna(truth))).size:
-        raise ValueError(
-            f"y_true has missing values, in {_values.rows(unknown)}. Leave these rows out."
-        )
-    seen = set(predicted[~refused]) | (set() if truth is None else set(truth))
-    if not seen:
-        raise ValueError("y_pred holds no answer, so there is no rate to draw.")
-    order: Callable[[Any], Any] = lambda value: (str(type(value)), value)  # noqa: E731
-    classes = sorted(seen, key=order)
-    if len(classes) == 1:
-        classes.append("(no other class)")
-    if pos_label is not None and pos_label not in classes:
-        raise ValueError(f"pos_label must be one of {classes}, got {pos_label!r}.")
-    positive = len(classes) - 1 if pos_label is None else classes.index(pos_label)
-    code = {name: k for k, name in enumerate(classes)}
-    codes = np.array(
-        [REJECTED if no else code[v] for v, no in zip(predicted, refused, strict=True)]
-    )
-    true_codes = None if truth is None else np.array([code[value] for value in truth], dtype=int)
-    _checks.same_length(y_pred=codes, sensitive_features=encode_groups(sensitive_features).codes)
-    report = fairness_report(
-        true_codes, codes, sensitive_features, classes=classes, positive=positive
-    )
-    return report, classes, positive
-
-
-def _refused(said: Array) -> BoolArray:
-    """Return where there is no answer: ``REJECTED`` or a missing value."""
-    return np.array([bool(pd.isna(value)) or value == REJECTED for value in said], dtype=np.bool_)
-
-
 def _kept_by(fitted: FittedModel) -> RateNotion | None:
     """Return the margin on decisions that a model keeps: that of the step which decides."""
     step = fitted.cuts or fitted.student_margin
@@ -580,24 +540,6 @@ def _among(metric: str) -> tuple[bool, ...]:
     if metric.startswith("true_positive"):
         return (True,)
     return (False,) if metric.startswith("false_positive") else ()
-
-
-def _rows(sensitive_features: Any, rows: IntArray) -> Any:
-    """Take rows of anything that says groups."""
-    if isinstance(sensitive_features, pd.Series | pd.DataFrame):
-        return sensitive_features.iloc[rows]
-    return np.asarray(sensitive_features)[rows]
-
-
-def _selection(
-    said: Any, groups: Any, classes: Sequence[object], positive: int, names: tuple[str, ...]
-) -> Sequence[Estimate]:
-    """Return the rate of the positive decision per group among some rows."""
-    given = zip(said, _refused(said), strict=True)
-    codes = [REJECTED if no else classes.index(value) for value, no in given]
-    return fairness_report(
-        None, codes, groups, classes=classes, positive=positive, group_names=names
-    ).selection
 
 
 def _pyplot() -> Any:
