@@ -139,7 +139,12 @@ def test_chances_without_the_odds_of_labels_weigh_a_quarter(
     settings = SyntheticRows().decided("shares")
     rows = RowsToDraw.of(settings, X, codes, classes, None, None, SCHEMA)
     ledger = Ledger(Budget(epsilon=4.0, delta=1e-5), noise=SeededNoise(0))
-    assert rows.draw(ledger, 1e-5, np.random.default_rng(0)).weight == weight
+    drawn = rows.draw(ledger, 1e-5, np.random.default_rng(0))
+    assert drawn.weight == weight
+    # Whether odds were released follows from released counts, so it may be said.
+    said = [words for words in drawn.notes if "odds of labels" in words]
+    assert len(said) == (weight < 64.0)
+    assert all("weigh 16 times as much as the answers, 0.25 of label_weight=64" in s for s in said)
 
 
 def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
@@ -201,6 +206,20 @@ def test_the_claim_lists_no_public_row_and_keeps_its_delta(tmp_path: Path) -> No
         text = page.read_text()
         assert "were drawn from noisy counts" in text
         assert "noisy counts of the private rows" in text
+
+
+def test_what_chances_weigh_without_odds_is_kept_and_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marginal, "LEAST_SIGNAL", 1e9)
+    model = fitted(schema=SCHEMA)
+    loaded = evenhand.load(model.save(tmp_path / "model"))
+    (said,) = [words for words in loaded.fitted_.of_drawn_rows if "odds of labels" in words]
+    assert said.startswith("Of the drawn rows: ")
+    write_report(loaded, tmp_path / "report.html")
+    assert "weigh 16 times as much" in (tmp_path / "report.html").read_text()
+    alone = fitted(public=SyntheticRows(n_rows=600, label_weight=0.0), schema=SCHEMA)
+    assert not any("odds of labels" in words for words in alone.choices_)
 
 
 def test_the_word_is_the_default_settings_and_a_seed_repeats_the_fit() -> None:

@@ -333,8 +333,23 @@ class RowsToDraw:
             if self.known_public is not None:
                 everybody = {maker.conditions_.names[1]: EVERYBODY}
                 chances_public = maker.label_chances(self.known_public.assign(**everybody))
-        left_out = set(maker.warnings_) - {maker.snr_.warning(maker.fewer_numbers)}
-        if left_out:
+        self._warn_of_columns(maker)
+        notes = (*maker.notes_, *self._of_weight(weight))
+        return DrawnRows(
+            X=X,
+            groups=groups,
+            natural=natural,
+            groups_natural=groups_natural,
+            chances=chances,
+            chances_public=chances_public,
+            weight=weight,
+            schema=self._schema(maker),
+            notes=tuple(f"{OF_DRAWN_ROWS}{words}." for words in notes),
+        )
+
+    def _warn_of_columns(self, maker: MarginalSynthesizer) -> None:
+        """Say of which columns the counts know little."""
+        if left_out := set(maker.warnings_) - {maker.snr_.warning(maker.fewer_numbers)}:
             which = "the rows to ask about" if self.asked else "the drawn rows"
             way_out = (
                 "Declare what is public of the columns with schema= (--schema), raise epsilon, or "
@@ -345,18 +360,18 @@ class RowsToDraw:
             warnings.warn(
                 f"Of {which}: {'; '.join(sorted(left_out))}. {way_out}",
                 SyntheticRowsWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
-        return DrawnRows(
-            X=X,
-            groups=groups,
-            natural=natural,
-            groups_natural=groups_natural,
-            chances=chances,
-            chances_public=chances_public,
-            weight=weight,
-            schema=self._schema(maker),
-            notes=tuple(f"{OF_DRAWN_ROWS}{words}." for words in maker.notes_),
+
+    def _of_weight(self, weight: float) -> tuple[str, ...]:
+        """Say where chances weigh less than was asked for: by released counts, so it is free."""
+        asked_for = self.settings.label_weight
+        if weight in (0.0, asked_for):
+            return ()
+        return (
+            f"of the odds of labels nothing was released (that needs more records, or pairs of "
+            f"fewer columns), so the chances of labels by the counts weigh {weight:g} times as "
+            f"much as the answers, {WITHOUT_ODDS:g} of label_weight={asked_for:g}",
         )
 
     def _refuse_few(self, sigma: float) -> None:
