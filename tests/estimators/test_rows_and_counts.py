@@ -104,6 +104,7 @@ def test_counts_and_answers_stay_within_one_budget_and_the_claim_lists_both(
     assert (claim.epsilon, claim.delta) == (4.0, 1e-5)
     assert claim.mu_squared == pytest.approx(BUDGET.mu_squared)
     assert f"two releases: {COUNTS} (90% of the budget), and {ANSWERS}" in claim.accounting
+    assert "student learns chances of labels (90% of" in claim.accounting  # and no labels
     assert "the features of the 400 public rows" in claim.public[0]
     assert any("which are those of the public rows" in words for words in claim.public)
     assert not any("no row" in words for words in claim.public)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.datasets import Dataset, Schema, german
+from evenhand.estimators.drawn_rows import COUNTS
 from evenhand.fairness import fairness_report
 from evenhand.frontier import Grid, Run, RunStore, loaded_rows, sweep
 from evenhand.frontier.cost import ReleaseCost
@@ -353,7 +354,7 @@ def test_a_share_for_counts_beside_the_public_rows_is_an_argument(files: Path) -
         (run.setting.method, run.setting.arguments["synthetic_share"], share)
         for run in found
         for share in ("20%", "50%")
-        if f"with labels for the student ({share} of the budget)" in run.guarantee["accounting"]
+        if f"{COUNTS} ({share} of the budget)" in run.guarantee["accounting"]
     }
     assert said == {
         (method, share, f"{share:.0%}")

@@ -35,7 +35,7 @@ NO_ROWS: Final = (
     "no row: the {n:,} rows that the teachers are asked about were drawn from noisy counts, which "
     "the same budget pays for"
 )
-COUNTS: Final = "noisy counts of the private rows, with labels for the student"
+COUNTS: Final = "noisy counts of the private rows, by which the student learns chances of labels"
 ANSWERS: Final = "answers about the public rows"
 BY_PUBLIC: Final = (
     "the categories, bounds and bins of the columns by which private rows are counted, {whose}"

@@ -285,7 +285,7 @@ def _refuse_beside(
     if given.X_public is not None:
         wrong += [f"{said}; leave it out" for said in settings.useless_beside()]
         if why := estimator.no_labels_beside:
-            wrong.append(f"beside X_public= drawn rows have labels for the student, and {why}")
+            wrong.append(f"beside X_public= the student learns chances of labels, and {why}")
     if wrong:
         raise ValueError(f"{name} has {public}: {'; '.join(wrong)}.")
 
