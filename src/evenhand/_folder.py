@@ -32,6 +32,12 @@ MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "manifest.sig"
 """Signature of the manifest's bytes: the one file that the manifest cannot name."""
 
+_WRITES: Final = {
+    "model": "evenhand train --out (in Python: model.save)",
+    "generator": "evenhand synthesize --save (in Python: generator.save)",
+}
+"""What writes a folder of each kind."""
+
 Damaged = type[ValueError]
 """The error that says that a folder of its kind is not what was saved."""
 
@@ -160,6 +166,22 @@ def seal(folder: Path, kind: str, key: PrivateKey | None = None) -> None:
         (folder / SIGNATURE).write_bytes(key.sign((folder / MANIFEST).read_bytes()))
 
 
+def require_folder(path: Path, kinds: Sequence[str]) -> None:
+    """Refuse a place that is no folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        With what writes one of ``kinds``.
+    """
+    if not path.is_dir():
+        raise FileNotFoundError(f"{path} is not a folder. {_wrote(kinds)}")
+
+
+def _wrote(kinds: Sequence[str]) -> str:
+    return f"Name a folder that {' or '.join(_WRITES[kind] for kind in kinds)} wrote."
+
+
 def read_folder(path: Path, kinds: Sequence[str], damaged: Damaged) -> Folder:
     """Read a folder of one of ``kinds`` that is exactly its manifest, or refuse it.
 
@@ -170,10 +192,12 @@ def read_folder(path: Path, kinds: Sequence[str], damaged: Damaged) -> Folder:
     ValueError
         The ``damaged`` kind of it: a file is missing, edited, not named, or no plain file.
     """
-    if not path.is_dir():
-        raise FileNotFoundError(f"{path} is not a folder. Name the folder that save() wrote.")
+    require_folder(path, kinds)
     if not (path / MANIFEST).is_file():
-        raise damaged(f"{path} holds no {MANIFEST}: save() did not write it, or it is damaged.")
+        raise damaged(
+            f"{path} is no saved {' or '.join(kinds)}, or it is damaged: it holds no {MANIFEST}. "
+            f"{_wrote(kinds)}"
+        )
     manifest = _read(path / MANIFEST, damaged)
     head = read_json(manifest, path / MANIFEST, damaged)
     digests = _digests(path, kinds, head, damaged)

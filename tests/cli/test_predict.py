@@ -161,9 +161,14 @@ def test_a_model_without_one_of_its_files_is_refused(model: Path, refuse: Run) -
 
 def test_a_folder_that_is_no_model_is_refused(model: Path, refuse: Run) -> None:
     shutil.rmtree(model)
-    assert "model is not a folder" in refuse("predict", "model", "test.csv")
+    way_out = "Name a folder that evenhand train --out (in Python: model.save) wrote."
+    said = refuse("predict", "model", "test.csv")
+    assert "model is not a folder" in said
+    assert way_out in said
     model.mkdir()
-    assert "holds no manifest.json" in refuse("predict", "model", "test.csv")
+    said = refuse("predict", "model", "test.csv")
+    assert "model is no saved model, or it is damaged: it holds no manifest.json" in said
+    assert way_out in said
 
 
 def test_an_empty_table_is_refused(model: Path, refuse: Run) -> None:

@@ -139,7 +139,9 @@ def test_keys_that_are_none_are_refused(signed: Path, town: Path, refuse: Run) -
     ):
         with pytest.raises(ValueError, match=words):
             PrivateKey.read(file)
-    assert "is not a folder" in refuse("verify", "nothing")
+    said = refuse("verify", "nothing")
+    assert "is not a folder" in said
+    assert "evenhand synthesize --save" in said
 
 
 def test_train_signs_and_reads_the_key_before_anything_is_spent(

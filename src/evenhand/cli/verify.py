@@ -43,11 +43,11 @@ def verify(
     Without --key this finds accidents and clumsy edits. Who rewrites the files, the ledger and the
     manifest together is found by the signature alone.
     """
+    from evenhand._folder import require_folder
     from evenhand._signing import PublicKey
 
     public = None if key is None else PublicKey.read(key)
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder. Name the folder that save() wrote.")
+    require_folder(folder, KINDS)
     found = _checked(folder, public)
     wrong = [check for check in found if check["ok"] is False]
     if json:
