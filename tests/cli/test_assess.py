@@ -68,6 +68,34 @@ def test_a_place_that_is_taken_is_refused(decisions: str, refuse: Callable[..., 
     assert "'predicted'" in refuse(*words, "--prediction", "predicted")
 
 
+@pytest.mark.parametrize(
+    ("column", "what", "way_out"),
+    [
+        ("prediction", "decision", "write a word such as undecided"),
+        ("loan", "label", "leave --label out"),
+    ],
+)
+def test_gaps_name_their_column_as_what_it_was_given_for(
+    decisions: str, run: Run, refuse: Callable[..., str], column: str, what: str, way_out: str
+) -> None:
+    table = pd.read_csv(decisions)
+    table.loc[[4, 9, 17], column] = None
+    table.to_csv(decisions, index=False)
+    words = ("assess", decisions, "--groups-private", "sex", "--label", "loan", "--epsilon", "1")
+    said = refuse(*words)
+    assert f"{decisions}: the {what} {column!r} is missing in row 5" in said
+    assert "and others" in said  # how many is a private count
+    assert way_out in said
+    assert "teach" not in said
+    assert "and 2 more" in refuse(*words, "--show-values")
+    # Not vacuous: with such a word, or without labels, there is an assessment.
+    table["prediction"] = table["prediction"].fillna("undecided")
+    table.to_csv(decisions, index=False)
+    without = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1", "--json")
+    classes = json.loads(run(*without).stdout)["classes"]
+    assert ("undecided" in classes) == (column == "prediction")
+
+
 @pytest.mark.parametrize("column", ["sex", "prediction"])
 def test_a_column_of_one_value_is_refused_and_the_value_is_not_quoted(
     decisions: str, refuse: Callable[..., str], column: str

@@ -96,11 +96,12 @@ def assess(given: AssessOptions) -> None:
     read = tables.read(given.decisions)
     read.require([given.prediction], "which --prediction names")
     groups = tables.group_columns(read, given.groups_private, option="--groups-private")
-    decided = [text_of(v) for v in tables.labels(read, given.prediction).tolist()]
+    decisions = tables.labels(read, given.prediction, "decision", _UNDECIDED)
+    decided = [text_of(v) for v in decisions.tolist()]
     truth = None
     if given.label is not None:
         read.require([given.label], "which --label names")
-        truth = [text_of(v) for v in tables.labels(read, given.label).tolist()]
+        truth = [text_of(v) for v in tables.labels(read, given.label, "label", _UNKNOWN).tolist()]
     account = accounts.opened(
         given,
         {"asked": "assessments of decisions"},
@@ -152,6 +153,17 @@ def _parts(found: Assessment) -> list[str | Table]:
         ]
     return [*shown, _NOTE.format(scale=found.scale)]
 
+
+_UNDECIDED = (
+    "Where nothing was decided, as by a model that may refuse, write a word such as undecided, "
+    "which is then compared as a decision of its own; or leave these rows out: the assessment is "
+    "of the others then. If another column has the decisions, name it with --prediction."
+)
+
+_UNKNOWN = (
+    "Leave these rows out; or leave --label out, and how often each class is decided is compared "
+    "for all rows."
+)
 
 _NOTE = (
     "Every count carries noise of scale {scale:.3g} records; each interval holds for the noise and "

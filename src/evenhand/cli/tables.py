@@ -271,14 +271,20 @@ def features(table: TypedTable, roles: Roles) -> TypedTable:
     return table.select(names)
 
 
-def labels(table: TypedTable, label: str) -> pd.Series[Any]:
-    """Return the labels as whole numbers, booleans or text; none is missing."""
+def labels(
+    table: TypedTable,
+    label: str,
+    what: str = "label",
+    way_out: str = "Leave these rows out: a record without a label cannot teach or test.",
+) -> pd.Series[Any]:
+    """Return the labels, or what else they are, as whole numbers, booleans or text.
+
+    Where one is missing, ``way_out`` says what to do.
+    """
     import pandas as pd
 
     column = table[label]
-    column.refuse_missing(
-        "label", "Leave these rows out: a record without a label cannot teach or test."
-    )
+    column.refuse_missing(what, way_out)
     column.refuse_amounts()
     is_float = pd.api.types.is_float_dtype(column.dtype)
     return column.values.astype("int64") if is_float else column.values
