@@ -302,7 +302,7 @@ class BudgetDisplay(Display):
         named = [
             (
                 shortened(charge.purpose, 40)
-                + (f"\n{charge.mechanism}" if purposes.count(charge.purpose) > 1 else ""),
+                + (f"\n{charge.rounded}" if purposes.count(charge.purpose) > 1 else ""),
                 charge.share,
                 f"{charge.n_uses:,} uses",
             )

@@ -199,6 +199,20 @@ def test_a_reservation_that_was_never_settled_is_told() -> None:
     assert books.charges[0].mu_squared == pytest.approx(7 * 2 / 40.0**2)
 
 
+def test_numbers_of_a_mechanism_are_rounded_where_people_read_them_alone(shares: Any) -> None:
+    report = ModelReport.of(shares.model)
+    (charge, *_) = report.spending.charges
+    written = "SubsampledGaussian(noise_multiplier=1.23456789012, sampling_rate=0.33333333333333, "
+    shown = "SubsampledGaussian(noise_multiplier=1.23457, sampling_rate=0.333333, "
+    noisy = replace(charge, mechanism=f"{written}n_steps=10, delta=1.23456789e-07)")
+    found = replace(report, spending=replace(report.spending, charges=(noisy,)))
+    for text in (render(found), "".join(summary_lines(found))):
+        assert f"{shown}n_steps=10, delta=1.23457e-07)" in text
+    # What is stored has all digits.
+    (entry, *_) = shares.model.ledger_.to_dict()["entries"]
+    assert entry["mechanism"] == charge.mechanism
+
+
 # -- the student, and methods without labels
 
 

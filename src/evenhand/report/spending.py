@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,8 @@ KINDS: Final[Mapping[str, str]] = {
     "SubsampledGaussian": "noisy gradient steps on random batches, priced all together",
 }
 """What a mechanism does, by its class name, for a reader who does not know the code."""
+
+_DECIMAL: Final = re.compile(r"\b\d+\.\d+(e[+-]\d+)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,11 @@ class Charge:
     def words(self) -> str:
         """What the mechanism does; empty for one that this package does not know."""
         return KINDS.get(self.mechanism.partition("(")[0], "")
+
+    @property
+    def rounded(self) -> str:
+        """The mechanism with its numbers as others of a page; the record keeps all digits."""
+        return _DECIMAL.sub(lambda found: f"{float(found[0]):g}", self.mechanism)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,7 +65,7 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
 def _spent(found: Spending) -> list[str]:
     return [
         f"Spent: {charge.share:.1%} of the budget on {charge.purpose}, {charge.n_uses:,} uses of "
-        f"{charge.mechanism}."
+        f"{charge.rounded}."
         for charge in found.charges
     ] + [f"Left of the budget: {max(0.0, 1 - found.share):.1%}."]
 
