@@ -70,6 +70,32 @@ def test_a_test_table_is_measured_and_marked_as_not_covered(town: Path, train: R
     assert "Not covered by the guarantee" in Path("model/report.html").read_text()
 
 
+@pytest.mark.parametrize(
+    ("test", "same"),
+    [("private.csv", True), ("copy.csv", True), ("test.csv", False), ("less.csv", False)],
+)
+def test_the_training_table_as_test_table_is_warned_of_and_nothing_keeps_that(
+    town: Path, run: Run, test: str, same: bool
+) -> None:
+    lines = Path("private.csv").read_text().splitlines(keepends=True)
+    Path("copy.csv").write_text("".join(lines))
+    Path("less.csv").write_text("".join(lines[:-1]))  # how many rows are shared is a private count
+    done = run(*command({"--test": test}))
+    warned = f"warning: --test {test} holds what the private table private.csv holds"
+    assert (warned in done.stderr) == same
+    assert "training rows" not in done.stdout
+    for file in Path("model").iterdir():
+        assert b"training rows" not in file.read_bytes()
+
+
+def test_a_file_of_the_training_folder_as_test_table_is_warned_of(town: Path, run: Run) -> None:
+    Path("rows").mkdir()
+    pd.read_csv("private.csv").to_parquet("rows/a.parquet")
+    pd.read_csv("test.csv").to_parquet("rows/b.parquet")
+    changes = {"--test": "rows/b.parquet", "--drop": None, "--unit": "person"}
+    assert "holds what the private table rows holds" in run(*command(changes, "rows")).stderr
+
+
 def test_several_sensitive_columns_are_combined(town: Path, train: Run) -> None:
     train({"--margin": "0.3"}, "--sensitive", "race")  # wider than four groups' intervals
     groups = evenhand.load("model").groups_

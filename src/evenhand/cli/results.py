@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from filecmp import cmp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,6 +70,24 @@ class Trial:
             return encode_groups(self.groups, names=known)
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from None
+
+
+def warn_of_training_rows(private: Path, test: Path) -> None:
+    """Say so where the test table is the private one, or a file of it; nothing else learns of it.
+
+    How many rows two tables share is a private count, and is not looked at.
+    """
+    files = private.rglob("*") if private.is_dir() else [private]
+    if any(_same_content(file, test) for file in files):
+        note(
+            f"warning: --test {test} holds what the private table {private} holds: its numbers "
+            f"would be about training rows, and others may fare worse. Name rows that were held "
+            f"out, which the private table does not have."
+        )
+
+
+def _same_content(one: Path, other: Path) -> bool:
+    return one.is_file() and other.is_file() and cmp(one, other, shallow=False)
 
 
 def read_trial(

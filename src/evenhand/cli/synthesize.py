@@ -18,7 +18,7 @@ from evenhand.cli.console import Bars, emit, note, plain, progress_bars, show, t
 from evenhand.cli.failures import as_bad_input, told_once
 from evenhand.cli.halfway import halfway
 from evenhand.cli.output import require_free, require_place, whole_file
-from evenhand.cli.results import NOT_COVERED
+from evenhand.cli.results import NOT_COVERED, warn_of_training_rows
 from evenhand.cli.synthesize_options import SynthesizeOptions
 from evenhand.cli.synthetic_data import ENDING, Pictures, SyntheticData, Tables
 from evenhand.cli.two_tables import TwoTables
@@ -42,6 +42,8 @@ def synthesize(given: SynthesizeOptions) -> None:
     started = time.perf_counter()
     data = _data_of(given)
     files = _require_room(given, data)
+    if given.test is not None:
+        warn_of_training_rows(given.private, given.test)
     with progress_bars() as bars:
         bars.begin(f"reading {given.private}")
         generator, summary, measured = _make(given, data, files, bars)
