@@ -31,6 +31,7 @@ from evenhand.privacy import DiscreteNoise, FloatNoise, Ledger, NoisyHistogram, 
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.report import write_report
 from evenhand.teachers import OutsideVotes
+from evenhand.testing.audit import claimed_mu
 from evenhand.testing.door import Release, Transcript, recording
 
 pytestmark = pytest.mark.filterwarnings(
@@ -182,10 +183,12 @@ def test_it_is_saved_and_stands_on_the_report(tmp_path: Path) -> None:
 # ---- what it costs ----------------------------------------------------------------------------
 
 
-def releases(neighbors: str) -> list[Release]:
+def releases(neighbors: str, **changes: Any) -> list[Release]:
+    given = changes or {"public": SyntheticRows(n_rows=300, share=0.5)}
     transcript = Transcript()
     with recording(transcript):
-        fitted(public=SyntheticRows(n_rows=300, share=0.5), n_teachers=40, neighbors=neighbors)
+        fitted(n_teachers=40, neighbors=neighbors, **given)
+    assert claimed_mu(transcript) <= BUDGET.mu * (1 + 1e-9)
     return transcript.releases
 
 
@@ -200,6 +203,26 @@ def test_counts_have_less_noise_for_a_record_more_or_less_and_votes_have_the_sam
     assert ratios[NoisySum][-1] == 2.0
     assert set(ratios[NoisySum]) == {1.41, 2.0}
     assert set(ratios[NoisyHistogram]) == {1.0}
+
+
+def test_counts_that_are_compared_with_public_rows_follow_the_change_that_was_named() -> None:
+    noise: dict[str, float] = {}
+    for neighbors in (REPLACE, ADD):
+        counts, *votes = releases(neighbors, check_drift=True, X_public=PUBLIC[0])
+        assert isinstance(counts.mechanism, NoisySum)
+        # A record is in one cell of each of two columns; one in place of another moves two.
+        assert counts.mechanism.l2_sensitivity == pytest.approx(
+            2.0 if neighbors == REPLACE else 2**0.5
+        )
+        assert votes
+        ((_, noise[neighbors]),) = counts.drawn_as
+        model = PATEClassifier(BUDGET, n_teachers=40, neighbors=neighbors, check_drift=True)
+        rows = FitArguments(X=PRIVATE[0], y=PRIVATE[1], X_public=PUBLIC[0])
+        compared = model.read(rows).to_compare
+        assert compared is not None
+        # Shares are of the number of records where neighbors agree on it, else of noisy counts.
+        assert compared.n_private == (1500 if neighbors == REPLACE else None)
+    assert noise[REPLACE] / noise[ADD] == pytest.approx(2**0.5, rel=0.01)
 
 
 # ---- the deal ---------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ class DriftCheck:
 
     Privacy
     -------
-    Neighbors : those of the fit: replace a record, or add or remove a unit, of which the first row
-        is counted.
+    Neighbors : those of the fit (``neighbors=``): replace one record, as is the default of votes,
+        or add or remove one, or one unit, of which the first row is counted.
     Sensitivity : a record is in one cell of each of m columns: ``sqrt(m)``, and ``sqrt(2 m)`` for
         replacing it.
     Cost : ``share`` of the budget, charged before the noise is drawn.
