@@ -71,6 +71,8 @@ def chosen(changes: dict[str, Any], columns: tuple[str, ...] = COLUMNS) -> tuple
         ({"public": None, "margin": None, "sensitive": None}, "pate", "neither public rows"),
         ({"public": None, "public_fraction": 0.2}, "dpsgd", "otherwise"),
         ({"n_teachers": 60}, "fair-shares", "something is asked for"),
+        ({"neighbors": "replace one"}, "fair-shares", "something is asked for"),
+        ({"neighbors": "add or remove one"}, "dpsgd", "otherwise"),
         ({"confidence": 0.95}, "dpsgd", "otherwise"),
         ({"confidence": 0.95, "public": None}, "fair-shares", "neither public rows"),
         ({"group_thresholds": True, "n_teachers": 60}, "pate", "something is asked for"),
@@ -259,6 +261,21 @@ def test_calibration_rows_that_nothing_can_be_set_on_are_refused_before_anything
     odds = {"--calibration": "known.csv", "--fairness": "equalized-odds"}
     assert words in refuse(*asked({**account, **odds, "--method": "pate"}), how)
     assert train(account)["account"]["epsilon_spent"] == pytest.approx(4.0, abs=0.01)
+
+
+def test_a_change_is_named_to_a_method_whose_claim_is_about_it(
+    town: Path, train: Run, refuse: Run, asked: Run
+) -> None:
+    adds, replaces = ("--neighbors", "add or remove one"), ("--neighbors", "replace one")
+    assert train(AUTO, *adds)["method"] == "DPSGDClassifier"
+    named = {**AUTO, "--method": "dpsgd", "--out": "named"}
+    assert train(named, *adds)["neighbors"] == "add or remove one"
+    line = refuse(*asked({**named, "--out": "no"}), *replaces)
+    assert "makes a claim about one change of the data alone, got --neighbors" in line
+    # Without groups in the private table teachers are taken, and the wish goes to them.
+    pd.read_csv("private.csv").drop(columns=["sex"]).to_csv("private.csv", index=False)
+    said = train({**AUTO, "--out": "teachers"}, *adds)
+    assert (said["method"], said["neighbors"]) == ("FairSharesClassifier", "add or remove one")
 
 
 def test_a_private_table_without_the_sensitive_column_is_left_to_teachers(

@@ -135,6 +135,14 @@ def test_only_a_rule_that_holds_decides_and_every_rule_decides_somewhere(case: C
             assert not any(other.holds(read) for other in rules[: rules.index(rule)])
 
 
+@given(case=CASES, fact=st.sampled_from(["two_classes", "pays_for_counts"]))
+def test_classes_and_epsilon_choose_a_method_only_by_where_the_margin_sits(
+    case: Case, fact: str
+) -> None:
+    one, other = (choose(replace(case, **{fact: value})) for value in (False, True))
+    assert one.thresholds != other.thresholds or one.method == other.method
+
+
 DECIDES: dict[str, dict[str, Any]] = {
     "the sensitive attribute alone is to be protected": {"protect": "attribute"},
     "the records stay with several owners": {"several_owners": True},

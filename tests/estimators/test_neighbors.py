@@ -16,9 +16,11 @@ from evenhand import (
     AutoClassifier,
     Budget,
     DemographicParity,
+    DPSGDClassifier,
     FairPATEClassifier,
     FairSharesClassifier,
     PATEClassifier,
+    methods,
 )
 from evenhand.baselines import InterventionClassifier
 from evenhand.datasets import Schema
@@ -150,6 +152,8 @@ def test_what_makes_no_sense_with_a_change_is_refused_before_anything_is_spent()
         fitted(noise=None, ledger=account, **rows)
     assert account.spent == 0
     assert fitted(neighbors=ADD, noise=None, ledger=account, **rows).guarantee_.neighbors == ADD
+    with pytest.raises(ValueError, match="neighbors must be one of 'replace one', 'add or remove"):
+        AutoClassifier(BUDGET, neighbors="remove one", schema=SCHEMA).fit(*PRIVATE[:2])
     with pytest.raises(ValueError, match="about whole records, and protect='attribute'"):
         AutoClassifier(BUDGET, neighbors=ADD, protect="attribute").fit(*PRIVATE[:2])
 
@@ -163,12 +167,30 @@ def test_votes_that_were_cast_elsewhere_are_for_another_record_unless_it_is_said
         assert model.neighbors_for(units=False) == change
 
 
-@pytest.mark.parametrize("neighbors", [REPLACE, ADD])
-def test_auto_takes_teachers_for_a_change_that_is_named(neighbors: str) -> None:
-    model = AutoClassifier(BUDGET, neighbors=neighbors, schema=SCHEMA, random_state=0)
+@pytest.mark.parametrize(
+    ("neighbors", "schema", "method", "why"),
+    [
+        (None, SCHEMA, DPSGDClassifier, "one owner"),
+        (ADD, SCHEMA, DPSGDClassifier, "one owner"),  # that is its claim
+        (ADD, None, PATEClassifier, "neither public rows nor declared bounds"),
+        (REPLACE, SCHEMA, PATEClassifier, "something is asked for that only teachers have"),
+    ],
+)
+def test_auto_takes_a_method_whose_claim_is_about_the_change_that_is_named(
+    neighbors: str | None, schema: Schema | None, method: Any, why: str
+) -> None:
+    model = AutoClassifier(BUDGET, neighbors=neighbors, schema=schema, random_state=0)
     model.fit(*PRIVATE[:2])
-    assert isinstance(model.model_, PATEClassifier)
-    assert model.guarantee_.neighbors == neighbors
+    assert isinstance(model.model_, method)
+    assert model.guarantee_.neighbors == (neighbors or ADD)
+    assert f"chosen by public numbers and wishes alone: {why}" in model.choices_[0]
+
+
+def test_what_a_method_is_said_to_claim_it_claims() -> None:
+    said = [spec for spec in methods.METHODS.values() if spec.neighbors]
+    assert [spec.estimator for spec in said] == [DPSGDClassifier]
+    model = DPSGDClassifier(BUDGET, schema=SCHEMA, random_state=0).fit(*PRIVATE[:2])
+    assert model.guarantee_.neighbors == said[0].neighbors
 
 
 def test_it_is_saved_and_stands_on_the_report(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def check(given: TrainOptions) -> None:
 
     known = given.spec
     refuse_protection(known, given.protect)
-    refuse_unread(known, given.given)
+    refuse_unread(known, given.beyond(known))
     pictures.check(given, teacher=given.teacher_kind, reads_pixels=known.reads_pictures)
     held = given.notion.name
     if given.pull is not None:

@@ -81,7 +81,7 @@ def _of_teachers(given: TrainOptions) -> list[str]:
     return [
         option
         for option in NOT_ALWAYS_READ
-        if option in given.given
+        if option in given.beyond(by_gradients)
         and option not in after
         and not by_gradients.accepts(option)
         and any(known.accepts(option) for known in teachers)

@@ -178,8 +178,8 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
             metavar="CHANGE",
             help=f"The change of the private data that the claim is about: "
             f"{' or '.join(map(repr, _words.NEIGHBORS))}.",
-            show_default="add or remove one with --unit and where noisy counts pay for drawn rows, "
-            "else replace one",
+            show_default="of teachers add or remove one with --unit and where noisy counts pay for "
+            "drawn rows, else replace one; that of dpsgd is always add or remove one",
             rich_help_panel=PRIVACY,
         ),
     ] = None
@@ -467,6 +467,10 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
     def spec(self) -> MethodSpec:
         """The record of the method."""
         return method_named("--method", self.method, others=(_words.AUTO,))
+
+    def beyond(self, known: MethodSpec) -> frozenset[str]:
+        """Return what was given, but for a change that the method's claim is about anyway."""
+        return self.given - ({"neighbors"} if self.neighbors == known.neighbors else set())
 
     @property
     def notion(self) -> type[Notion]:

@@ -26,9 +26,11 @@ from evenhand.estimators.synthetic_rows import SYNTHETIC
 from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.fairness.notions import require_notion
+from evenhand.methods import METHODS
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
 from evenhand.teachers import OutsideVotes
+from evenhand.teachers.partition import NEIGHBORS
 from evenhand.typing import Array, ArrayLike, FloatArray, RandomState
 
 
@@ -68,7 +70,8 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
     unit : str
         What a ``unit_ids`` entry stands for.
     neighbors : {"replace one", "add or remove one"}, optional
-        As for ``PATEClassifier``: teachers are then taken. Default: as the method has it.
+        As for ``PATEClassifier``. Teachers are taken for "replace one": the claim of DP-SGD is
+        about the other. Default: as the method has it.
     noise : Noise, optional
         Default: that of the method.
     score_counts : bool, optional
@@ -191,6 +194,8 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             require_notion(fairness, WAY_OUT)
         _checks.flag("group_at_prediction", self.group_at_prediction)
         _checks.flag("gradients", self.gradients)
+        if self.neighbors is not None:
+            _checks.one_of("neighbors", self.neighbors, NEIGHBORS)  # not every method reads it
         if self.neighbors is not None and self.protect == "attribute":
             raise ValueError(
                 f"neighbors={self.neighbors!r} is about whole records, and protect='attribute' "
@@ -232,7 +237,7 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             units=given["unit_ids"] is not None,
             account=given["ledger"] is not None,
             streams=isinstance(X, ParquetRows),
-            for_teachers=self.neighbors is not None,
+            for_teachers=self.neighbors not in (None, METHODS["dpsgd"].neighbors),
             margin=fairness is not None,
             of_decisions_alone=fairness is None or fairness.name == DemographicParity.name,
             of_true_classes=getattr(fairness, "needs_labels", False),

@@ -91,6 +91,7 @@ UNBOUNDED: Final = 20.0
             "calibration",
         ),
         needs=("epsilon",),
+        neighbors="add or remove one",
         notions=("demographic-parity",),
         kind=lambda settings: (
             FairnessKind.NONE

@@ -65,6 +65,9 @@ class MethodSpec:
         Whether training reads the groups of the public rows.
     private_groups : bool, or function of the settings
         Whether training reads the groups of the private rows, once there is a margin.
+    neighbors : str
+        The change that its claim is about, where it is about no other; empty where that is to be
+        chosen, or not of a record.
     reference : str or None
         What a group is compared with, where that is not to be chosen.
     claim_holds : bool
@@ -88,6 +91,7 @@ class MethodSpec:
     kind: FairnessKind | Callable[[Settings], FairnessKind] = FairnessKind.NONE
     public_groups: bool | Callable[[Settings], bool] = False
     private_groups: bool | Callable[[Settings], bool] = False
+    neighbors: str = ""
     reference: str | None = None
     claim_holds: bool = True
     shares_votes: bool = False
