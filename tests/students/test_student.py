@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from evenhand.fairness import DemographicParity
 from evenhand.students import ConstantStudentWarning, FewAnswersWarning
 from evenhand.students.constrained import fit_linear
-from evenhand.students.objective import ShareLoss
+from evenhand.students.objective import LabelLoss, ShareLoss
 from evenhand.students.soft_labels import DRAWN_AS, SoftLabels
 from evenhand.students.student import (
     SMOOTHED_VARIANCE,
@@ -196,7 +196,7 @@ def test_under_a_margin_a_student_follows_itself_on_the_rows_beside_the_answers(
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_chances_beside_released_labels_are_labels_of_each_class(n_classes: int) -> None:
+def test_chances_beside_released_labels_weigh_what_is_said(n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)
     X, own, real = (rng.normal(size=(n, 2)) for n in (30, 50, 20))
     labels = np.where(rng.random(30) < 0.5, rng.integers(n_classes, size=30), -1)
@@ -212,6 +212,40 @@ def test_chances_beside_released_labels_are_labels_of_each_class(n_classes: int)
     of_drawn = -(drawn * logs[50:100]).sum(axis=1).mean() * DRAWN_AS
     expected = (answered + 2.5 * (of_real + of_drawn) / (20 + DRAWN_AS)) / 3.5
     assert loss.loss(scores)[0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_row_with_chances_is_a_row_of_each_class_that_weighs_as_much(n_classes: int) -> None:
+    # A second way to the same student: rows once for each class, which are sure of it.
+    rng = np.random.default_rng(n_classes)
+    X, own = rng.normal(size=(60, 3)), rng.normal(size=(200, 3))
+    labels = np.where(rng.random(60) < 0.5, rng.integers(n_classes, size=60), -1)
+    given = replace(answers(labels.tolist()), n_classes=n_classes)
+    chances = softmax(own @ rng.normal(size=(3, n_classes)), axis=1)
+    rows, loss = SoftLabels.of(own, chances, 2.5).joined(X, given)
+    assert isinstance(loss, LabelLoss)
+    assert len(rows) == 260
+    answered = np.flatnonzero(labels >= 0)
+    each = 2.5 * len(answered) * chances.T / len(own)
+    repeated = LabelLoss(
+        labels=np.concatenate([labels, np.repeat(np.arange(n_classes), len(own))]),
+        rows=np.concatenate([answered, len(X) + np.arange(n_classes * len(own))]),
+        n_classes=n_classes,
+        C=loss.C,
+        weights=np.concatenate([np.ones(len(answered)), each.reshape(-1)]),
+    )
+    copies = np.concatenate([X, *[own] * n_classes])
+    W = rng.normal(size=(3, loss.n_columns))
+    (value, slope), (other, slopes) = loss.loss(rows @ W), repeated.loss(copies @ W)
+    assert value == pytest.approx(other, rel=1e-12)
+    np.testing.assert_allclose(rows.T @ slope, copies.T @ slopes, atol=1e-13)
+    curved, other = (
+        Z.T @ (one.curvature(Z @ W)[:, None] * Z) for Z, one in ((rows, loss), (copies, repeated))
+    )
+    np.testing.assert_allclose(curved, other, atol=1e-13)
+    assert loss.ridge == pytest.approx(repeated.ridge, rel=1e-12)
+    found = [fit_linear(*one, None) for one in ((rows, loss), (copies, repeated))]
+    np.testing.assert_allclose(found[0].coef, found[1].coef, atol=1e-3)
 
 
 def test_a_student_between_shares_and_labels_goes_from_one_to_the_other() -> None:

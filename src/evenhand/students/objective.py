@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import Array, FloatArray, IntArray
 
 FARTHEST: Final = 700.0
 """Scores beyond it are as good as sure, and their exponential would overflow."""
@@ -49,8 +49,8 @@ class LabelLoss:
 
     Parameters
     ----------
-    labels : ndarray of int64, shape (n,)
-        Class codes of all public rows; rows outside ``rows`` are not read.
+    labels : ndarray, shape (n,) or (n, n_classes)
+        Class codes of all public rows, or their chances; rows outside ``rows`` are not read.
     rows : ndarray of int64
         Rows that carry a label.
     n_classes : int
@@ -60,7 +60,7 @@ class LabelLoss:
         What each labelled row weighs. Default: 1 each.
     """
 
-    labels: IntArray
+    labels: Array
     rows: IntArray
     n_classes: int
     C: float
@@ -78,20 +78,19 @@ class LabelLoss:
         return 0.5 / (self.C * total)
 
     def loss(self, scores: FloatArray) -> tuple[float, FloatArray]:
-        """Mean negative log likelihood of the labels."""
+        """Mean negative log likelihood of the labels, expected where they are chances."""
         gradient = np.zeros_like(scores)
         own, y, each = self._own, self._of_own, self._each
         z = scores[own]
         if self.n_columns == 1:
             # log(1 + e^s) and the sigmoid from one exponential that cannot overflow.
-            s = z[:, 0]
+            s, y = z[:, 0], y[:, 1]
             small = np.exp(-np.abs(s))
             value = float(each @ (np.log1p(small) + np.maximum(s, 0.0) - y * s))
             gradient[own, 0] = (np.where(s >= 0, 1.0, small) / (1.0 + small) - y) * each
             return value, gradient
-        value = -float(each @ log_softmax(z, axis=1)[np.arange(len(y)), y])
-        gradient[own] = softmax(z, axis=1) * each[:, None]
-        gradient[self.rows, y] -= each
+        value = -float(each @ (y * log_softmax(z, axis=1)).sum(axis=1))
+        gradient[own] = (softmax(z, axis=1) - y) * each[:, None]
         return value, gradient
 
     @cached_property
@@ -108,8 +107,11 @@ class LabelLoss:
         return slice(None) if every else self.rows
 
     @cached_property
-    def _of_own(self) -> IntArray:
-        return self.labels[self.rows]
+    def _of_own(self) -> FloatArray:
+        """The chance of each class on these rows."""
+        labels = self.labels[self.rows]
+        chances: FloatArray = np.eye(self.n_classes)[labels] if labels.ndim == 1 else labels
+        return chances
 
     def curvature(self, scores: FloatArray) -> FloatArray:
         """``p (1 - p)`` times the row's share on rows with a label, 0 on others."""

@@ -56,23 +56,21 @@ class SoftLabels:
         """Return all rows, and the loss on the answers and on these chances.
 
         Beside shares chances are shares whose variance brings their precision to ``weight`` times
-        that of the answers. Beside released labels a row is a label of each class, in proportion to
-        its chance, and they weigh ``weight`` times as much as those.
+        that of the answers. Beside released labels, which are sure of their class, they weigh
+        ``weight`` times as much as those.
         """
-        n_classes = answers.n_classes
+        X, n = np.concatenate([X, self.X]), len(X)
         if isinstance(answers, Answers):
-            n, rows = len(self.X), np.flatnonzero(answers.answered)
-            each = self.weight * len(rows) * self.chances.T * self.parts
-            return np.concatenate([X, *[self.X] * n_classes]), LabelLoss(
-                labels=np.concatenate([answers.labels, np.repeat(np.arange(n_classes), n)]),
-                rows=np.concatenate([rows, len(X) + np.arange(n * n_classes)]),
-                n_classes=n_classes,
+            rows = np.flatnonzero(answers.answered)
+            return X, LabelLoss(
+                labels=np.concatenate([np.eye(answers.n_classes)[answers.labels], self.chances]),
+                rows=np.concatenate([rows, np.arange(n, len(X))]),
+                n_classes=answers.n_classes,
                 C=DEFAULT_C,
-                weights=np.concatenate([np.ones(len(rows)), each.reshape(-1)]),
+                weights=np.concatenate([np.ones(len(rows)), self.weight * len(rows) * self.parts]),
             )
         precision = self.weight * float((1.0 / answers.variance).sum()) * self.parts
-        loss = ShareLoss(
+        return X, ShareLoss(
             shares=np.concatenate([answers.shares, self.chances]),
             variance=np.concatenate([answers.variance, 1.0 / precision]),
         )
-        return np.concatenate([X, self.X]), loss
