@@ -91,6 +91,9 @@ def test_what_is_saved_is_what_was_released(tmp_path: Path) -> None:
         ({"truth": [1.0, 0.0] * 1500, "decided": [1, 0] * 1500}, r"have no class in common"),
         ({"classes": ["no", "maybe"]}, "the rows have .*not shown.* too"),
         ({"decided": ["no"] * 3000, "truth": None}, r"All rows have one class, \(not shown\)"),
+        ({"decided": ["no", None, "yes"] * 1000}, "decided is missing in row 2 .*'undecided'"),
+        ({"truth": [1, 0, float("nan")] * 1000}, "truth is missing in row 3"),
+        ({"decided": ["no", None] * 1500, "classes": ["no", "None"]}, "decided is missing"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_spent(

@@ -169,6 +169,9 @@ def assess(
     (1.0, 0.0)
     """
     _checks.positive("epsilon", epsilon)
+    _refuse_missing("decided", decided)
+    if truth is not None:
+        _refuse_missing("truth", truth)
     if truth is not None and classes is None:
         _require_common_class(decided, truth)
     names = _names("classes", classes, decided if truth is None else [*decided, *truth])
@@ -276,7 +279,8 @@ def _names(name: str, given: Sequence[Any] | None, labels: Sequence[Any]) -> tup
     if given is None and len(names) < 2:
         raise ValueError(
             f"All rows have one class, {_values.listed(names)}: there is nothing to compare, and "
-            f"nothing was released. If there are others, name all of them with classes=."
+            f"nothing was released. Take the column of the decisions; if there are classes that "
+            f"nobody got, name all of them (in Python: classes=)."
         )
     strange = [label for label in there if label not in names]
     if strange or len(names) < 2:
@@ -286,6 +290,16 @@ def _names(name: str, given: Sequence[Any] | None, labels: Sequence[Any]) -> tup
             + "."
         )
     return names
+
+
+def _refuse_missing(name: str, labels: Sequence[Any]) -> None:
+    """Refuse labels that nobody gave: as text they would be a class called None."""
+    gone = np.flatnonzero(pd.isna(np.array([*labels], dtype=object)))
+    if gone.size:
+        raise ValueError(
+            f"{name} is missing in {_values.rows(gone)}. Leave these rows out, or give them a "
+            f"class of their own, such as 'undecided'; nothing was released."
+        )
 
 
 def _require_common_class(decided: Sequence[Any], truth: Sequence[Any]) -> None:
