@@ -6,9 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand import Budget, FairPATEClassifier, PATEClassifier, SFPATEClassifier
+from evenhand import (
+    Budget,
+    DemographicParity,
+    DPSGDClassifier,
+    FairPATEClassifier,
+    FairSharesClassifier,
+    PATEClassifier,
+    SFPATEClassifier,
+)
 from evenhand.estimators.given_rows import UnknownCategories
-from evenhand.privacy import Ledger
+from evenhand.privacy import FloatNoise, Ledger
 
 from .conftest import Parts
 
@@ -142,6 +150,25 @@ def test_labels_of_several_types_are_refused_in_words(
 def test_a_ledger_and_a_noise_together_are_refused(parts: Parts, settings: dict[str, Any]) -> None:
     with bad("noise= and ledger= were both given"):
         parts.fit(FairPATEClassifier(**settings), ledger=Ledger(Budget(epsilon=1.0, delta=1e-5)))
+
+
+@pytest.mark.parametrize(
+    ("settings_of", "said"),
+    [
+        ({"noise": "exact"}, r"noise must be a source of noise, got 'exact'.* DiscreteNoise\(\)"),
+        ({"noise": FloatNoise}, r"noise must be a source of noise, got <class .*FloatNoise\(\)"),
+        ({"schema": {"age": "numeric"}}, r"must be a Schema, got .* Schema.declared"),
+        ({"schema": "schema.json"}, r"must be a Schema, got 'schema.json'.* Schema.load"),
+    ],
+)
+@pytest.mark.parametrize("method", [DPSGDClassifier, FairSharesClassifier])
+def test_a_name_in_place_of_an_object_is_refused_in_words(
+    parts: Parts, method: Any, settings_of: dict[str, Any], said: str
+) -> None:
+    fairness = DemographicParity(margin=0.1)
+    model = method(Budget(epsilon=3.0, delta=1e-5), fairness, **settings_of)
+    with pytest.raises(TypeError, match=said):
+        parts.fit(model, sensitive_features=["a", "b"] * 300)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5])

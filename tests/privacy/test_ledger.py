@@ -53,6 +53,14 @@ def ledger(budget: Budget = BUDGET, **options) -> Ledger:
     return Ledger(budget, **{"noise": SeededNoise(0), **options})
 
 
+@pytest.mark.parametrize("given", [{"budget": 3.0}, {"noise": "exact"}, {"noise": DiscreteNoise}])
+def test_a_number_or_a_name_in_place_of_an_object_is_refused_in_words(given) -> None:
+    with pytest.raises(
+        TypeError, match=rf"{next(iter(given))} must be a .*(Budget|DiscreteNoise)\("
+    ):
+        Ledger(**{"budget": BUDGET, **given})
+
+
 # ---------------------------------------------------------------- charge, then draw
 
 

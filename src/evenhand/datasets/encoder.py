@@ -14,11 +14,11 @@ from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from evenhand import _values
-from evenhand._checks import at_least, positive
+from evenhand._checks import at_least, of_type, positive
 from evenhand._display import Shown
 from evenhand.datasets.cells import CellColumn, CellTable
 from evenhand.datasets.columns import Column, TypedTable
-from evenhand.datasets.schema import ColumnSchema, Schema
+from evenhand.datasets.schema import HOW_TO_DECLARE, ColumnSchema, Schema
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 FORMAT = 2
@@ -157,6 +157,7 @@ class PublicEncoder(TransformerMixin, Shown):  # type: ignore[misc]  # scikit-le
         positive("clip", self.clip)
         at_least("degree", self.degree, 0)
         if self.schema is not None:
+            of_type("schema", self.schema, Schema, HOW_TO_DECLARE)
             self.schema.refuse_for_models()
         if X_public is None:
             if self.schema is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,8 @@ from evenhand.datasets.columns import Column, TypedTable, natural_order, refuse_
 from evenhand.typing import ArrayLike
 
 __all__ = ["ColumnSchema", "Schema"]
+
+HOW_TO_DECLARE: Final = "Of a mapping: Schema.declared({...}); of a file: Schema.load(FILE)."
 
 
 @stored

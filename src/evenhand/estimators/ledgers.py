@@ -11,7 +11,7 @@ from evenhand import _checks
 from evenhand.privacy import Budget, BudgetExceeded, DiscreteNoise, Ledger
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import Entry
-from evenhand.privacy.noise import Noise, UnitNoise
+from evenhand.privacy.noise import Noise, UnitNoise, checked_noise
 
 _ROUNDING = 1e-9  # two parts must not add up to more than the whole in the last digit
 
@@ -94,7 +94,7 @@ def single_ledger(
 
 def own_noise(noise: Noise | None, default: type[Noise] = DiscreteNoise) -> Noise:
     """Return a copy of the noise that was given, or the default."""
-    return default() if noise is None else copy.deepcopy(noise)
+    return default() if noise is None else copy.deepcopy(checked_noise(noise))
 
 
 def parted(run: Ledger, shares: Mapping[str, float], rest: str) -> tuple[Ledger, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._checks import at_least, open_unit
+from evenhand._checks import at_least, of_type, open_unit
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu
 from evenhand.privacy.grant import Grant
@@ -28,7 +28,7 @@ from evenhand.privacy.ledger_store import (
     units_up,
 )
 from evenhand.privacy.mechanism import Decider, Mechanism, T_co
-from evenhand.privacy.noise import DiscreteNoise, Noise
+from evenhand.privacy.noise import DiscreteNoise, Noise, checked_noise
 from evenhand.privacy.relation import check_relation, is_attribute
 from evenhand.typing import Array, ArrayLike
 
@@ -100,8 +100,9 @@ class Ledger:
         own = sorted(set(facts or {}) & {*_OWN_FACTS, "within"})
         if own:
             raise ValueError(f"facts may not use the ledger's own names, got {', '.join(own)}.")
+        of_type("budget", budget, Budget, "For example Budget(epsilon=1.0, delta=1e-6).")
         self.budget = budget
-        self.noise: Noise = DiscreteNoise() if noise is None else noise
+        self.noise = DiscreteNoise() if noise is None else checked_noise(noise)
         self.store: Store = MemoryStore() if store is None else store
         self.account = account
         check_relation(unit, neighbors)

@@ -53,6 +53,16 @@ class Noise(Protocol):
         """Gaussian DP parameter of one count that moves by 1 under this Laplace noise."""
 
 
+def checked_noise(noise: Noise) -> Noise:
+    """Return a source of noise; a name of one, or its class, is refused before anything is read."""
+    if isinstance(noise, type) or not hasattr(noise, "protects"):
+        raise TypeError(
+            f"noise must be a source of noise, got {noise!r:.60}. Pass an object: DiscreteNoise(), "
+            f"or FloatNoise(); None is the default."
+        )
+    return noise
+
+
 @stored
 class DiscreteNoise:
     """Exact noise on the integers, from OpenDP and the operating system's randomness.

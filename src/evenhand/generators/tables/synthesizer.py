@@ -16,6 +16,7 @@ from evenhand._random import as_generator
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.parquet import ParquetRows
+from evenhand.datasets.schema import HOW_TO_DECLARE
 from evenhand.generators.conditions import BALANCES, require_lines
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import generators
@@ -166,7 +167,7 @@ class TableSynthesizer(Synthesizer):
         roles = as_roles(label, sensitive, unit)
         unit, keep = roles.unit, _checks.listed_names("keep", keep)
         if schema is not None:
-            _checks.of_type("schema", schema, Schema, "Of a mapping: Schema.declared({...}).")
+            _checks.of_type("schema", schema, Schema, HOW_TO_DECLARE)
         self._open(None if unit is None else "a unit column")
         _checks.per_unit(per_unit, unit is not None)
         if isinstance(frame, ParquetRows):
