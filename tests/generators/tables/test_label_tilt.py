@@ -18,7 +18,7 @@ from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer, load
 from evenhand.generators.aggregators import ProductSums
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.tables import label_tilt, marginal
+from evenhand.generators.tables import label_tilt, marginal, tree_distribution
 from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.label_tilt import STEPS, TILT, LabelTilt, Readings, label_odds
 from evenhand.generators.tables.tree_distribution import JunctionTree, Table, TreeDistribution
@@ -97,6 +97,18 @@ def test_the_density_of_a_row_is_that_of_the_formula() -> None:
     states, c = rows_of(CONDITIONS)
     found = np.exp(tree.log_density(states, c)).reshape(len(CONDITIONS), -1)
     np.testing.assert_allclose(found, densities(tree), rtol=1e-10)
+
+
+def test_the_density_of_what_is_known_is_the_sum_over_what_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tree, every = some_tree(), densities(some_tree())
+    monkeypatch.setattr(tree_distribution, "MOST_AT_ONCE", 3 * tree.n_cells)  # three rows at once
+    states, c = rows_of(CONDITIONS)
+    unknown = np.random.default_rng(0).random(states.shape) < 0.5
+    found = np.exp(tree.log_density(states, c, unknown))
+    alike = (states[:, None, :] == STATES) | unknown[:, None, :]  # (rows, combinations, columns)
+    np.testing.assert_allclose(found, (every[c] * alike.all(axis=2)).sum(axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("even", [True, False])
@@ -251,6 +263,36 @@ def test_the_chances_of_labels_are_those_by_tree_and_tilt(tilt: bool) -> None:
     found = made.label_chances(rows.drop(columns="y").sample(frac=1.0, random_state=0))
     expected = scores_of(made, rows.sample(frac=1.0, random_state=0))
     np.testing.assert_allclose(found, np.column_stack([1.0 - expected, expected]), atol=1e-9)
+
+
+def test_states_that_no_record_is_in_say_nothing_of_the_label(tmp_path: Path) -> None:
+    # Every record has a value of x0, and none has "z" in x1; all the rest tells of the label. The
+    # entropy of a coin is .69, and slopes of noise alone made it 2 to 4, a mean over six.
+    frame = copies(4000)
+    frame["x1"] = np.where(frame["x1"] > 0, "b", "a")
+    own = {"x0": {"bounds": (-4, 4), "missing": True}, "x1": ["a", "b", "z"]}
+    known = [column for column in schema_of(frame).columns if column.name not in own]
+    schema = Schema(columns=(*Schema.declared(own).columns, *known))
+    found = []
+    for seed in range(3):
+        made = MarginalSynthesizer(noise=SeededNoise(seed), random_state=0, width=1)
+        made.fit(frame, label="y", sensitive="g", budget=BUDGET, schema=schema)
+        assert made.tilt_ is not None
+        for rows in (frame.assign(x0=np.nan), frame.assign(x1="z")):
+            truth, p = rows["y"] == "yes", made.label_chances(rows)[:, 1]
+            found.append(cross_entropy(truth.to_numpy(), np.clip(p, 1e-12, 1 - 1e-12)))
+    assert np.mean(found) < 0.5  # .39 by all of the row
+    again = load(made.save(tmp_path / "made")).label_chances(rows)[:, 1]
+    np.testing.assert_array_equal(again, p)
+
+
+def test_of_a_state_that_noise_hides_is_read_what_is_read_of_the_others() -> None:
+    read = Readings.of(2, 2, (4, 8), (0, 7))  # the second: a curve of seven ranges, and missing
+    counts, some = [np.array([30.0, 10.0, 1.0, 10.0]), np.ones(8)], np.arange(8) > 6
+    known = read.of_known(counts, [counts[0] < 5, ~some & some])
+    np.testing.assert_allclose(known.columns[0], [[0, 0], [1, 0], [0.2, 0.2], [0, 1]])
+    np.testing.assert_array_equal(known.columns[1], read.columns[1])
+    assert read.of_known(counts, [counts[0] < 5, some]).n == read.n - 2
 
 
 def cross_entropy(truth: np.ndarray, p: np.ndarray) -> float:

@@ -37,7 +37,7 @@ from evenhand.generators.budget_plan import BudgetPlan, under
 from evenhand.generators.payload import Progress
 from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.tree_distribution import BLOCK, TreeDistribution
-from evenhand.typing import Array, FloatArray, IntArray
+from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 TILT: Final = "noisy gradients of the odds of labels"
 
@@ -80,6 +80,20 @@ class Readings:
         """Read curves of the ranks of each column's first ``n_ordered`` states, others singly."""
         read = [_curves(*of) for of in zip(sizes, n_ordered, strict=True)]
         return cls(n_labels=n_labels, n_groups=n_groups, columns=tuple(read))
+
+    def of_known(self, counts: Sequence[FloatArray], hidden: Sequence[BoolArray]) -> Self:
+        """Read of a state that the noise hides what is read of the others on average.
+
+        A slope of its own would be noise alone, and no record would hold it back.
+
+        Parameters
+        ----------
+        counts : sequence of ndarray, shape (states,)
+            Records in each state of each column, as released.
+        hidden : sequence of ndarray of bool, shape (states,)
+        """
+        of = zip(self.columns, counts, hidden, strict=True)
+        return replace(self, columns=tuple(_of_known(*one) for one in of))
 
     @property
     def n(self) -> int:
@@ -344,7 +358,11 @@ _ARRAYS: Final = ("shares", "groups", "odds", "most", "mean")
 
 
 def label_odds(
-    tree: TreeDistribution, shares: FloatArray, codes: IntArray, groups: IntArray
+    tree: TreeDistribution,
+    shares: FloatArray,
+    codes: IntArray,
+    groups: IntArray,
+    unknown: BoolArray | None = None,
 ) -> FloatArray:
     """Return the logarithms of p(y | x, z) in the tree, shape (n, n_labels).
 
@@ -357,10 +375,12 @@ def label_odds(
         States x of rows.
     groups : ndarray of int64, shape (n,)
         Their groups z.
+    unknown : ndarray of bool, shape (n, n_columns), optional
+        States that are not read.
     """
     n_labels, n_groups = shares.shape
     joint = np.stack(
-        [tree.log_density(codes, y * n_groups + groups) for y in range(n_labels)], axis=1
+        [tree.log_density(codes, y * n_groups + groups, unknown) for y in range(n_labels)], axis=1
     )
     return _normed(joint + np.log(shares.T)[groups])
 
@@ -396,6 +416,17 @@ def _curves(n_states: int, n_ordered: int) -> FloatArray:
     out[:n_ordered, :_DEGREE] = legendre.legvander(ranks, _DEGREE)[:, 1:]
     out[n_ordered:, _DEGREE:] = np.eye(others)
     return out
+
+
+def _of_known(read: FloatArray, counts: FloatArray, hidden: BoolArray) -> FloatArray:
+    """Return what is read of each state, without what is read of one that is hidden alone."""
+    alone = (read != 0.0).sum(axis=0) == 1
+    hidden = hidden & (read[:, alone] != 0.0).any(axis=1)
+    if not hidden.any() or hidden.all():
+        return read
+    others = np.average(read[~hidden], axis=0, weights=np.maximum(counts[~hidden], 1e-9))
+    kept = ~(alone & (read[hidden] != 0.0).any(axis=0))
+    return np.where(hidden[:, None], others, read)[:, kept]
 
 
 def _centred(odds: FloatArray) -> FloatArray:

@@ -37,6 +37,7 @@ from evenhand.generators.tables.merged_states import (
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.generators.tables.tree_distribution import (
+    MOST_AT_ONCE,
     JunctionTree,
     Table,
     TreeDistribution,
@@ -44,7 +45,7 @@ from evenhand.generators.tables.tree_distribution import (
 )
 from evenhand.generators.tables.wanted_rows import Draw
 from evenhand.privacy import Ledger
-from evenhand.typing import Array, FloatArray, IntArray
+from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 OWN: Final = "counts of each column by label and group"
 CHOICE: Final = "which pairs of columns depend on each other"
@@ -56,10 +57,8 @@ NARROW, WIDE = 2, 3
 _OF_THREE: Final = 0.5
 """Records, of all, that noise may hide in a table of three columns; set on Bank and ACS-Income."""
 
-_CELLS: Final = 4_000_000
-"""Cells of the tree under all events that are seen to at once."""
-
 _MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
+_SURELY: Final = 3.0  # deviations of a noisy count from which on it is not of noise alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +221,9 @@ class MarginalSynthesizer(TableSynthesizer):
         data, plan = self._learn_tree(data, plan, progress)
         if TILT not in plan.shares:
             return
-        weights = self._known_counts()
+        weights, n_columns = self._known_counts(), len(data.sizes)
+        tables = self.distribution_.expected(weights)[:n_columns]
+        readings = self._readings(data.sizes)
         # Known to nobody, which records are read is a coin for each; see ``CountedRows.one_in``.
         key = secrets.token_bytes(32) if plan.ledger.noise.protects else rng.bytes(32)
         one_in = max(1, math.ceil(weights.sum() / MOST_RECORDS))
@@ -230,7 +231,7 @@ class MarginalSynthesizer(TableSynthesizer):
             data.one_in(one_in, key),
             self.distribution_,
             weights / one_in,
-            self._readings(data.sizes),
+            readings.of_known([table.sum(axis=0) for table in tables], self.hidden_),
             plan,
             rng,
             progress,
@@ -276,7 +277,7 @@ class MarginalSynthesizer(TableSynthesizer):
 
         each = each_of(tables)
         self.distribution_ = fit_tree(alone, each, sigmas, weights)
-        self.merged_ = MergedStates(ranges={}, within={})
+        self.merged_, self.hidden_ = MergedStates(ranges={}, within={}), _hidden(each, sigmas)
         if not self.pairs or n_columns < 2:
             return data, plan
         if TILT in plan.shares and not (self.tilt or self._tells(data, plan)):
@@ -300,6 +301,7 @@ class MarginalSynthesizer(TableSynthesizer):
         fresh, sigma = _released([*pairs, *again], counts, data.per_unit, plan)
         progress("counts", 3, 4)
         columns, sigmas = _joined(each, sigmas, fresh[len(pairs) :], sigma)
+        self.hidden_ = _hidden(columns, sigmas)
         sigmas += [sigma] * len(pairs)
         self.distribution_ = fit_tree(tree, [*columns, *fresh[: len(pairs)]], sigmas, weights)
         progress("counts", 4, 4)
@@ -452,6 +454,10 @@ class MarginalSynthesizer(TableSynthesizer):
         Privacy
         -------
         Cost : none; post-processing of what was released.
+
+        Notes
+        -----
+        A value that the noise hides, if any record has it, says nothing: the rest of its row does.
         """
         self._require_fitted()
         codec, (n_labels, *_) = self.codec_, self.conditions_.sizes
@@ -463,10 +469,11 @@ class MarginalSynthesizer(TableSynthesizer):
                 f"no column {some(absent)}. They need {some(given, 30)}."
             )
         codes = by_ranges(codec.encode(table, codec.features), self.merged_.ranges)
-        states = codec.encode(table, codec.given[1:]).T
-        groups = self.conditions_.code([np.zeros_like(states[0]), *states])
+        sensitive = codec.encode(table, codec.given[1:]).T
+        groups = self.conditions_.code([np.zeros_like(sensitive[0]), *sensitive])
         shares = (self._known_counts() / self._known_counts().sum()).reshape(n_labels, -1)
-        odds = label_odds(self.distribution_, shares, codes, groups)
+        unknown = np.column_stack([one[codes[:, i]] for i, one in enumerate(self.hidden_)])
+        odds = label_odds(self.distribution_, shares, codes, groups, unknown)
         return np.exp(odds if self.tilt_ is None else self.tilt_.tilted(odds, codes, groups))
 
     def chances(self) -> list[FloatArray]:
@@ -496,12 +503,9 @@ class MarginalSynthesizer(TableSynthesizer):
         strata : ndarray of int64, shape (n,)
             See ``TreeDistribution.sample``.
         """
-        tree, tables = self.distribution_.tree, self.distribution_.tables
-        sizes = [table.values.shape[1] for table in tables[: len(tree.order)]]
-        cells = sum(math.prod(sizes[j] for j in (i, *some)) for i, some in enumerate(tree.parents))
-        cells += sum(map(len, self.merged_.ranges.values()))
-        drawn = np.zeros((len(at), len(sizes)), dtype=np.int64)
-        step = max(1, _CELLS // cells)
+        n_cells = self.distribution_.n_cells + sum(map(len, self.merged_.ranges.values()))
+        drawn = np.zeros((len(at), len(self.distribution_.tree.order)), dtype=np.int64)
+        step = max(1, MOST_AT_ONCE // n_cells)
         for start in range(0, len(conditions), step):
             here = slice(start, start + step)
             rows = np.flatnonzero((at >= start) & (at < start + step))
@@ -525,6 +529,7 @@ class MarginalSynthesizer(TableSynthesizer):
             out[f"values_{at}"] = table.values
         for i, ranges in self.merged_.ranges.items():
             out[f"ranges_{i}"], out[f"within_{i}"] = ranges, self.merged_.within[i]
+        out |= {f"hidden_{i}": hidden for i, hidden in enumerate(self.hidden_)}
         if self.tilt_ is not None:
             out |= {f"tilt_{name}": array for name, array in self.tilt_.arrays().items()}
         return out
@@ -552,8 +557,21 @@ class MarginalSynthesizer(TableSynthesizer):
                 for at in range(n)
             ),
         )
+        hidden = under(arrays, "hidden_")  # folders of earlier versions have none
+        self.hidden_ = tuple(
+            hidden.get(str(i), np.zeros(table.values.shape[1], dtype=bool))
+            for i, table in enumerate(self.distribution_.tables[: len(parents)])
+        )
         tilt = under(arrays, "tilt_")
         self.tilt_ = LabelTilt.restored(tilt) if tilt else None
+
+
+def _hidden(columns: Sequence[Table], sigmas: Sequence[float]) -> tuple[BoolArray, ...]:
+    """Return of the states of each column whether noise hides if any record is there."""
+    of = zip(columns, sigmas, strict=True)
+    return tuple(
+        table.values.sum(axis=0) < _SURELY * sigma * len(table.values) ** 0.5 for table, sigma in of
+    )
 
 
 def _joint(counts: Sequence[IntArray]) -> IntArray:

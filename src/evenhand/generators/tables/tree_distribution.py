@@ -26,6 +26,7 @@ column, makes that half of the noise itself (``TRUST``, set by hand on ACS-Incom
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,7 +36,7 @@ from typing import Final
 import numpy as np
 from scipy.optimize import minimize
 
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import BoolArray, FloatArray, IntArray
 
 TRUST: Final = 0.5
 """How far a cell is drawn back to the others, in standard deviations of its noise."""
@@ -44,6 +45,9 @@ MOST_CELLS: Final = 1_000_000
 """Cells of all cliques of more than two columns together, over all conditions: a second's fit."""
 
 BLOCK = 50_000  # rows that are drawn at once
+
+MOST_AT_ONCE: Final = 4_000_000
+"""Cells of the tree under all events that are seen to at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +192,12 @@ class TreeDistribution:
         conditions : ndarray of int64, optional
             Those that the distribution has then, in the place of all: each with its own event.
         """
+        held, log_chances = self._given(likelihoods, conditions)
+        return held, np.exp(log_chances)
+
+    def _given(
+        self, likelihoods: Mapping[int, FloatArray], conditions: IntArray | None
+    ) -> tuple[TreeDistribution, FloatArray]:
         whole = self.tables
         if conditions is not None:
             whole = tuple(replace(table, parts=table.parts[conditions]) for table in whole)
@@ -197,7 +207,7 @@ class TreeDistribution:
                 values = tables[i].values[tables[i].parts] + np.log(likelihood)
                 tables[i] = replace(tables[i], parts=np.arange(len(values)), values=values)
         before, after = (_Upward.of(self.tree, some).log_z for some in (whole, tables))
-        return replace(self, tables=tuple(tables)), np.exp(after - before)
+        return replace(self, tables=tuple(tables)), after - before
 
     def expected(self, weights: FloatArray) -> list[FloatArray]:
         """Return what the distribution expects of each of its tables.
@@ -209,12 +219,33 @@ class TreeDistribution:
         """
         return _expected(self.tree, self.tables, self._upward, weights)
 
-    def log_density(self, codes: IntArray, conditions: IntArray) -> FloatArray:
-        """Return the logarithm of the chance of each row of states under its condition, (n,)."""
+    def log_density(
+        self, codes: IntArray, conditions: IntArray, unknown: BoolArray | None = None
+    ) -> FloatArray:
+        """Return the logarithm of the chance of each row of states under its condition, (n,).
+
+        Of the states that are not ``unknown`` (n, n_columns), where that is given.
+        """
         found = np.zeros(len(codes))
         for i, log in enumerate(self._log_given):
             found += log[(conditions, *(codes[:, j] for j in (*self.tree.parents[i], i)))]
+        if unknown is not None:
+            rows = np.flatnonzero(unknown.any(axis=1))
+            step = max(1, MOST_AT_ONCE // self.n_cells)
+            for some in (rows[start : start + step] for start in range(0, len(rows), step)):
+                likelihoods = {}
+                for i, log in enumerate(self._log_given):
+                    own = np.eye(log.shape[-1])[codes[some, i]]
+                    likelihoods[i] = np.where(unknown[some, i][:, None], 1.0, own)
+                found[some] = self._given(likelihoods, conditions[some])[1]
         return found
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of a condition."""
+        sizes = [table.values.shape[1] for table in self.tables[: len(self.tree.order)]]
+        cliques = [(i, *above) for i, above in enumerate(self.tree.parents)]
+        return sum(math.prod(sizes[j] for j in clique) for clique in cliques)
 
     @cached_property
     def _upward(self) -> _Upward:
