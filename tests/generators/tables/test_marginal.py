@@ -283,3 +283,17 @@ def test_chances_of_labels_need_every_column_and_known_values() -> None:
         made.label_chances(frame[["one", "three", "y"]])
     with pytest.raises(ValueError, match=r"'one' of the table of rows .*'a', 'b'"):
         made.label_chances(frame.assign(one="c"))
+    by_id = frame.set_axis(range(70_001, 72_001)).assign(one="c")
+    with pytest.raises(ValueError, match=r"in row 1 \(counted"):  # no message quotes an id
+        made.label_chances(by_id)
+
+
+def test_a_category_that_was_not_named_is_other_where_chances_are_asked_for() -> None:
+    frame = three_at_odds(2000)
+    frame["four"] = np.where(np.arange(2000) < 1990, frame["one"], "rare")
+    schema = Schema.declared({name: ["a", "b"] for name in frame if name != "four"})
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0)
+    made.fit(frame, label="y", sensitive="g", budget=BUDGET, schema=schema)
+    assert made.codec_["four"].schema.categories == ("a", "b", "other")
+    rare, new = (made.label_chances(frame.assign(four=name)) for name in ("other", "new"))
+    np.testing.assert_array_equal(rare, new)

@@ -307,7 +307,7 @@ def test_drawn_visits_of_one_person_are_as_alike_as_was_learnt() -> None:
 
 
 def test_visits_that_are_drawn_in_many_blocks_are_as_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marginal, "_CELLS", 20_000)
+    monkeypatch.setattr(marginal, "MOST_AT_ONCE", 20_000)
     monkeypatch.setattr(person_levels, "BLOCK", 700)
     monkeypatch.setattr(tree_distribution, "BLOCK", 900)
     drawn = fitted().sample(3000, balance=(), random_state=3)

@@ -277,10 +277,14 @@ class TableCodec:
     def encode(
         self, frame: TypedTable | pd.DataFrame, names: Sequence[str] | None = None
     ) -> IntArray:
-        """Return the states, shape (n_rows, n_columns), of all columns or of those of ``names``."""
+        """Return the states, shape (n_rows, n_columns), of all columns or of those of ``names``.
+
+        A category that a column does not name is "other" where it has such a state.
+        """
         table = TypedTable.of(frame, "private table")
         columns = [self[name] for name in (self.names if names is None else names)]
-        return np.stack([c.states(c.cells(table[c.name])) for c in columns], axis=1)
+        cells = [c.cells(table[c.name], released=OTHER in c.schema.categories) for c in columns]
+        return np.stack([c.states(some) for c, some in zip(columns, cells, strict=True)], axis=1)
 
     def decode(
         self, made: IntArray, conditions: IntArray, rng: np.random.Generator, index: Any = None

@@ -449,7 +449,8 @@ class MarginalSynthesizer(TableSynthesizer):
         Raises
         ------
         ValueError
-            For a column that is missing, and a value that the schema does not allow.
+            For a column that is missing, and a value that the schema does not allow; a category
+        that was not named is "other", where the column has that.
 
         Privacy
         -------
@@ -462,7 +463,9 @@ class MarginalSynthesizer(TableSynthesizer):
         self._require_fitted()
         codec, (n_labels, *_) = self.codec_, self.conditions_.sizes
         given = (*codec.features, *codec.given[1:])
-        table = TypedTable.of(rows, "table of rows")
+        # Rows are counted from the first one: an index may hold ids, and no message may.
+        frame = TypedTable.of(rows, where := "table of rows").frame
+        table = TypedTable.of(frame.reset_index(drop=True), where)
         if absent := [name for name in given if name not in table]:
             raise ValueError(
                 f"The chances of labels are those given all features and groups, and the rows have "
