@@ -90,6 +90,11 @@ ONE_EACH: dict[str, tuple[Any, Problem]] = {
     "51 categories": ([f"c{i % 51}" for i in range(N)], Problem.MANY_CATEGORIES),
     "one value": ("same", Problem.CONSTANT),
     "one number": (7.5, Problem.CONSTANT),
+    "no blood pressure": ([*rng().normal(120, 15, N - 9), *[-999] * 9], Problem.MISSING_CODE),
+    "no age, or refused": (
+        [18 + i % 70 for i in range(N - 9)] + [-8, 999, -99] * 3,
+        Problem.MISSING_CODE,
+    ),
 }
 
 
@@ -118,6 +123,9 @@ def test_each_kind_of_problem_is_found_and_no_other(case: str) -> None:
         ["10.0.0.1", "v1.2"] * (N // 2),
         rng().integers(0, 10**4, N),
         rng().normal(size=N).round(1),
+        [18 + i % 82 for i in range(N)],  # 99 is an age
+        [*rng().normal(120, 15, N - 1), -999.0],  # once
+        [*rng().normal(120, 15, N - 2), 512, 512],
         np.where(np.arange(N) < 3, np.nan, 1.0 + np.arange(N) % 2),
         pd.array([True, None, False, True] * (N // 4), dtype="boolean"),
         [True, False] * (N // 2),

@@ -18,6 +18,7 @@ from evenhand.datasets.problems import (
     example_of,
     first_that_is_no_number,
     is_copy,
+    missing_codes,
     names_a_postcode,
     names_an_id,
     names_phones,
@@ -178,7 +179,9 @@ def _of_numbers(values: pd.Series[Any], name: str, role: str) -> list[Finding | 
             return [Finding(problem=Problem.IDENTIFIER)]
     elif n > 1 and names_an_id(name) and n <= len(probe) / 2:
         return [Finding(problem=Problem.REPEATED_ID)]
-    return [_constant(2 if n > 1 else values.nunique())]
+    codes = missing_codes(Column(probe).numbers)
+    far = Finding(problem=Problem.MISSING_CODE, detail=some(codes)) if codes else None
+    return [_constant(2 if n > 1 else values.nunique()), far]
 
 
 def _of_texts(texts: Sequence[str], role: str, coded: bool) -> list[Finding | None]:

@@ -85,6 +85,11 @@ class Problem(Enum):
         "go on, as with any numbers or text; synthesize learns its first characters, if declared",
         {"kind": "postcode", "prefix": 2},
     )
+    MISSING_CODE = (
+        "has a number far from all others that may stand for a missing value",
+        False,
+        "go on, and learn it as an amount: leave such fields empty in the file",
+    )
     SPELLINGS = (
         "has categories that differ by case or blanks alone",
         False,
@@ -156,6 +161,7 @@ _NAMED_PHONE = re.compile(r"(^|[^a-z])(phone|tel|telephone|telefon|mobile|cell|f
 _NAMED_POSTCODE = re.compile(
     r"(^|[^a-z])(zip|zip_?code|post_?code|postal_?code|plz|postleitzahl)([^a-z]|$)"
 )
+_MISSING = re.compile(r"-[789]|-?([789])\1+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -259,6 +265,30 @@ def numbers_are_identifier(values: FloatArray, name: str = "") -> bool:
         return False
     spread = float(values.max() - values.min()) + 1.0
     return n * (n - 1) / (2.0 * spread) >= _DOUBT or names_an_id(name)
+
+
+def missing_codes(values: FloatArray) -> tuple[int, ...]:
+    """Return the numbers that seem to stand for missing values.
+
+    They are written in one digit, as -9 or 999, occur more than once, and lie farther from all
+    others than these do from each other.
+
+    Examples
+    --------
+    >>> missing_codes(np.array([120.5, 75.0, 171.0, -999.0, -999.0, 9999.0, 9999.0]))
+    (-999, 9999)
+    >>> missing_codes(np.array([18.0, 64.0, 99.0, 99.0]))  # an age
+    ()
+    """
+    known, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    written = [_MISSING.fullmatch(f"{value:g}") is not None for value in known]
+    coded = np.array(written, dtype=bool) & (counts > 1)
+    others = known[~coded]
+    if len(others) < 2:
+        return ()
+    spread = others[-1] - others[0]
+    far = (known < others[0] - spread) | (known > others[-1] + spread)
+    return tuple(int(value) for value in known[coded & far])
 
 
 def names_an_id(name: str) -> bool:
