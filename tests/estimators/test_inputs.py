@@ -25,6 +25,20 @@ def bad(message: str) -> Any:
     return pytest.raises((ValueError, TypeError), match=message)
 
 
+@pytest.mark.parametrize("method", [DPSGDClassifier, FairSharesClassifier])
+def test_rows_in_another_order_by_their_index_are_refused(parts: Parts, method: Any) -> None:
+    model = method(Budget(epsilon=3.0, delta=1e-5), DemographicParity(margin=0.1))
+    order = np.random.default_rng(0).permutation(600)
+    X, y = parts.X.iloc[order], pd.Series(np.asarray(parts.y)).iloc[order]
+    groups = pd.Series(["a", "b"] * 300).iloc[order]
+    with bad(r"index of y has the labels of that of X in another order.*y.loc\[X.index\]"):
+        parts.fit(model, X=X, y=y.sort_index(), sensitive_features=groups)
+    with bad(r"index of sensitive_features has .*sensitive_features.to_numpy\(\)"):
+        parts.fit(model, X=X, y=y, sensitive_features=groups.sort_index())
+    parts.fit(model, X=X, y=y, sensitive_features=groups.reset_index(drop=True))  # by position
+    parts.fit(model, X=X.set_axis(order % 7), y=y, sensitive_features=groups.tolist())
+
+
 @pytest.mark.usefixtures("values_shown")
 def test_the_parts_of_fit_that_are_missing_are_named(
     parts: Parts, settings: dict[str, Any]
