@@ -95,6 +95,20 @@ def test_a_category_of_one_record_is_never_named() -> None:
         assert made.codec_["gain"].schema.bounds[1] < 1e6  # type: ignore[index]  # numeric
 
 
+@pytest.mark.parametrize("role", ["label", "sensitive"])
+def test_a_label_or_group_of_which_one_category_was_named_is_a_warning(role: str) -> None:
+    # Ten records are far below what is named. Where both are, nothing is said.
+    frame = table()
+    name = ROLES[role] if isinstance(ROLES[role], str) else ROLES[role][0]
+    first, second = sorted(set(frame[name]))[:2]
+    rare = frame.assign(**{name: np.where(np.arange(len(frame)) < 10, first, second)})
+    with pytest.warns(UserWarning, match=f"of '{name}' one category alone was named"):
+        made = fitted(rare)
+    assert set(made.sample(50)[name]) == {second}
+    assert any(f"'{name}' with 1 category" in words for words in made.notes_)
+    assert not any("one category alone" in words for words in fitted(frame).warnings_)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "boolean"])
 @pytest.mark.parametrize("role", ["label", "sensitive"])
 def test_how_many_values_of_a_boolean_occur_is_not_said(dtype: str, role: str) -> None:

@@ -219,6 +219,13 @@ class UndeclaredColumns:
                     doubts.append(_left_out(name, least, left, spread, sure=False))
         for name in [n for n in wanted if columns[n].categories == (OTHER,)]:
             warnings.append(f"no category of {name!r} stands out of the noise: all are {OTHER!r}")
+        for name in [n for n in wanted if n in self._conditions]:
+            if len(columns[name].categories) == 1:
+                warnings.append(
+                    f"of {name!r} one category alone was named, and all drawn rows have it: there "
+                    f"is nothing to compare or to learn. Declare its categories in a schema, "
+                    f"raise epsilon, or use more records"
+                )
         notes = (
             f"categories or bounds of {len(wanted)} columns were released from the budget; a "
             f"category below about {least:.0f} records was not named",
@@ -283,7 +290,8 @@ def _domain(column: ColumnSchema) -> str:
         return f"{column.name!r} from {' to '.join(ends)}"
     named = [c for c in column.categories if c != OTHER]
     rest = f" and {OTHER!r}" if OTHER in column.categories else ""
-    return f"{column.name!r} with {len(named)} categories{rest}"
+    many = "1 category" if len(named) == 1 else f"{len(named)} categories"
+    return f"{column.name!r} with {many}{rest}"
 
 
 def _at_the_end(column: Column) -> str:
