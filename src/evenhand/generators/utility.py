@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -162,7 +163,13 @@ def auroc(truth: BoolArray, scores: FloatArray) -> Callable[[FloatArray], float]
 
 
 def _macro(truth: IntArray, probabilities: FloatArray) -> Callable[[FloatArray], float]:
-    """AUROC of the second of two classes; of more, the mean of each against the rest."""
+    """AUROC of the second of two classes; of more, the mean of each against the rest; or NaN."""
     which = [1] if probabilities.shape[1] == 2 else list(range(probabilities.shape[1]))
     areas = [auroc(truth == k, probabilities[:, k]) for k in which]
-    return lambda weights: float(np.nanmean([area(weights) for area in areas]))
+
+    def mean(weights: FloatArray) -> float:
+        found = np.array([area(weights) for area in areas])
+        known = found[~np.isnan(found)]
+        return float(known.mean()) if len(known) else math.nan
+
+    return mean

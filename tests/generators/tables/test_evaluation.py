@@ -277,3 +277,17 @@ def test_a_network_judges_rows_too_few_to_set_any_of_each_class_aside(n: int) ->
     how = {"label": "rich", "sensitive": ["sex"], "schema": SCHEMA}
     (found,) = utility(few, frame, models=("neural network",), **how)
     assert 0.0 <= found.accuracy.value <= 1.0
+
+
+def test_rows_of_one_class_have_no_auroc_and_tables_without_rows_are_refused() -> None:
+    frame = table(800)
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0)
+    made.fit(frame, **{**ROLES, "schema": SCHEMA, "budget": BUDGET})
+    drawn, models = made.sample(300, random_state=0), ("logistic regression",)
+    (found,) = evaluate(made, drawn, frame[frame["rich"] == "no"], models=models).utility
+    assert np.isnan(found.auroc.value)  # and no warning of NumPy, which is an error in tests
+    assert 0.0 <= found.accuracy.value <= 1.0
+    with pytest.raises(ValueError, match="The table of test rows has no rows"):
+        evaluate(made, drawn, frame[:0], models=models)
+    with pytest.raises(ValueError, match="The table of synthetic rows has no rows"):
+        evaluate(made, drawn[:0], frame, models=models)

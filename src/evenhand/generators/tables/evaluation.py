@@ -87,7 +87,8 @@ def evaluate_rows(
     """
     label, *sensitive = generator.conditions_.names
     schema: Schema = generator.codec_.schema
-    plain = generator.sample_learnt(len(test), random_state=random_state)
+    # A table without rows is refused below, by its name.
+    plain = generator.sample_learnt(max(1, len(test)), random_state=random_state)
     names = list(plain.columns)
     plain = schema.as_measured(plain)
     measured = partial(_measured, names=names, schema=schema, conditions=(label, *sensitive))
@@ -150,6 +151,8 @@ def require_measurable(
 
     Label and groups (``conditions``) must be there, numbers be numbers, and finite.
     """
+    if not len(rows):
+        raise ValueError(f"The {rows.where} has no rows, so there is nothing to measure.")
     numeric = [c for c in columns if c.kind == "numeric" and c.name in rows]
     checks: list[Callable[[], object]] = [
         *(
