@@ -151,6 +151,13 @@ def test_a_perfect_classifier_has_no_gap_in_odds_and_errors_whatever_its_parity(
     assert report["demographic_parity_rest"].value > 0
 
 
+def test_a_report_gives_the_names_of_its_metrics() -> None:
+    report = fairness_report([0, 1, 1, 0], [0, 1, 0, 1], list("aabb"))
+    assert [report[name].name for name in report] == list(report)
+    assert "equalized_odds_rest" in report
+    assert "equalised_odds_rest" not in report
+
+
 def test_an_empty_cell_is_no_number_and_widens_the_interval() -> None:
     alone = parity(Tally(counts=np.array([[5, 5]])))
     assert math.isnan(alone.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,8 @@ class FairnessReport:
     Parameters
     ----------
     estimates : tuple of Estimate
-        Metrics over all groups, found by name with ``report["equalized_odds_rest"]``.
+        Metrics over all groups, found by name with ``report["equalized_odds_rest"]``; the report
+        is a series of these names.
     groups, classes : tuple of str
         Names, in the order of every table here.
     rates : ndarray of float64, shape (n_groups, n_classes)
@@ -62,11 +63,14 @@ class FairnessReport:
         if self.rates.shape != shape:
             raise ValueError(f"rates must have shape {shape}, got {self.rates.shape}.")
 
+    def __iter__(self) -> Iterator[str]:
+        return (estimate.name for estimate in self.estimates)
+
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:
             if estimate.name == name:
                 return estimate
-        known = [estimate.name for estimate in self.estimates]
+        known = list(self)
         raise KeyError(
             f"No metric {name!r} here. There are: {', '.join(known)}."
             f"{_checks.did_you_mean(name, known)}"
