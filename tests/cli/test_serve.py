@@ -135,7 +135,10 @@ def test_margins_are_kept_by_the_rows_of_a_file(
         (("--within", "error=0.1"), "--within: the notion must be one of"),
         (("--margin", "0.1", "--within", "demographic-parity=0.2"), "has two margins"),
         (("--calibration", "test.csv"), "--calibration is of use only for a margin about true"),
-        (("--sensitive", "race"), "--groups is missing, and this model knows none"),
+        (
+            ("--sensitive", "race"),
+            "this model knows those of 'sex' (leave --sensitive out for these)",
+        ),
         (("--margin", "1.5"), "--margin must lie in [0, 1], got --margin=1.5"),
         (("--groups", "F,F"), "none of them empty or twice, got 'F,F'"),
         (("--threshold", "2"), "threshold must lie in [0, 1]"),

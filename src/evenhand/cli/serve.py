@@ -144,12 +144,17 @@ def _option(model: Any, given: ServeOptions) -> Any:
     kept = margins.margins_of(given, given.margin, "--margin") or _of_training(model)
     margins.check(given, kept)
     groups = None if given.groups is None else names("--groups", given.groups)
+    theirs = "none"
     if groups is None and (known is None or _sensitive(known, given) == known.sensitive):
         groups = model.groups_
+    elif groups is None and known is not None and model.groups_:
+        theirs = (
+            f"those of {', '.join(map(repr, known.sensitive))} (leave --sensitive out for these)"
+        )
     if not groups:
         raise ValueError(
-            "--groups is missing, and this model knows none: a margin is kept between groups that "
-            "are known before. Name every group that may come, for example --groups F,M."
+            f"--groups is missing, and this model knows {theirs}: a margin is kept between groups "
+            f"that are known before. Name every group that may come, for example --groups F,M."
         )
     return margins.reject_option(
         model,
