@@ -147,6 +147,10 @@ def test_names_that_are_not_there_are_refused(said: dict[str, Any]) -> None:
         FrontierDisplay(runs=[], x="gap", y="gap")
     with pytest.raises(ValueError, match="real has no 'b'"):
         SyntheticDisplay.from_tables(pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": [1]}))
+    rows = pd.DataFrame({"a": [1, 2]})
+    for name, tables in (("synthetic", (rows[:0], rows)), ("real", (rows, rows[:0]))):
+        with pytest.raises(ValueError, match=f"^{name} has no rows"):
+            SyntheticDisplay.from_tables(*tables)
 
 
 def test_coverage_counts_what_was_refused(said: dict[str, Any]) -> None:

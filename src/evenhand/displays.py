@@ -467,6 +467,8 @@ class SyntheticDisplay(Display):
         """
         chosen = list(columns if columns is not None else synthetic.columns[:MOST_COLUMNS])
         for name, table in (("synthetic", synthetic), ("real", real)):
+            if table is not None and table.empty:
+                raise ValueError(f"{name} has no rows, so there is nothing to draw.")
             if table is not None and (missing := [c for c in chosen if c not in table.columns]):
                 has = ", ".join(map(str, table.columns))
                 raise ValueError(
