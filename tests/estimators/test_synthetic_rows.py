@@ -22,8 +22,7 @@ from evenhand.estimators import fit_many
 from evenhand.estimators.drawn_rows import PURPOSE, VOTES, RowsToDraw
 from evenhand.estimators.synthetic_rows import SyntheticRows, SyntheticRowsWarning
 from evenhand.generators.tables import marginal
-from evenhand.generators.tables.label_tilt import TILT
-from evenhand.generators.tables.marginal import CHOICE, OWN, PAIRS, MarginalSynthesizer
+from evenhand.generators.tables.marginal import CHOICE, ODDS, OWN, PAIRS, MarginalSynthesizer
 from evenhand.privacy import BudgetExceeded, GNMax, Ledger, NoisyHistogram, SeededNoise
 from evenhand.report import write_report
 from evenhand.testing.audit import claimed_mu
@@ -105,10 +104,10 @@ def test_of_counts_whose_labels_are_learnt_half_goes_to_the_odds_of_these(
     weight: float, share: float
 ) -> None:
     model = fitted(public=SyntheticRows(label_weight=weight, n_rows=600), schema=SCHEMA)
-    learnt = (OWN, CHOICE, PAIRS, TILT)
+    learnt = (OWN, CHOICE, PAIRS, *ODDS)
     counts = [e for e in model.ledger_.entries if PURPOSE in e.account and e.purpose in learnt]
-    (odds,) = [e for e in counts if e.purpose == TILT]
-    assert odds.mu_squared == pytest.approx(share * sum(e.mu_squared for e in counts), rel=1e-6)
+    odds = sum(e.mu_squared for e in counts if e.purpose in ODDS)
+    assert odds == pytest.approx(share * sum(e.mu_squared for e in counts), rel=1e-6)
 
 
 def test_chances_by_the_counts_have_the_codes_of_the_classes() -> None:

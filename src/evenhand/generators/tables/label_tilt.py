@@ -16,7 +16,8 @@ The gradient of one record is an outer product, (y - q) times what its scores re
 the tree are free: they tell how these readings spread, so that a step along the noisy gradient is
 about Newton's, and how long gradients are, where they are clipped. Where noise is large steps are
 short. After a fixed number of steps, of which the second half is averaged, the mean is shrunk by
-what its noise explains (James and Stein 1961): where that is all, the tree stays as it is.
+what its noise explains (James and Stein 1961): where that is all, the tree stays as it is. Clipped
+gradients leave the odds too sure, which their temperature mends (``label_temperature``).
 
 Rows of a label and group are those of the tree, of which each is kept with a probability in
 proportion to its weight q / p, cut at ``most``; so any balance of labels and groups stays exact.
@@ -36,6 +37,7 @@ from evenhand.generators.aggregators import ProductSums
 from evenhand.generators.budget_plan import BudgetPlan, under
 from evenhand.generators.payload import Progress
 from evenhand.generators.tables.encoded import EncodedTable
+from evenhand.generators.tables.label_temperature import factor_of_odds, normed
 from evenhand.generators.tables.tree_distribution import BLOCK, TreeDistribution
 from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
@@ -197,23 +199,23 @@ class LabelTilt:
             Expected number of these records with each label and group, as released.
         readings : Readings
         plan : BudgetPlan
-            Of which the share ``TILT`` is spent.
+            Of which the shares ``TILT`` and ``TEMPERATURE`` are spent.
         rng : Generator
             Draws rows of the tree.
         progress : callable
 
         Privacy
         -------
-        Cost : ``STEPS`` Gaussian releases of one sum of clipped gradients each, together the share
-            of the plan. A step is a function of what was released before.
+        Cost : ``STEPS`` Gaussian releases of one sum of clipped gradients each, and one of the
+            temperature: the shares of the plan. Each is a function of what was released before.
         """
         shape = (readings.n_labels, readings.n_groups)
         shares = weights.reshape(shape) / weights.sum()
         drawn = rng.choice(len(weights), BLOCK, p=shares.reshape(-1))
         states = tree.sample(drawn, rng)
-        odds = label_odds(tree, shares, states, drawn % shape[1])
+        of_drawn = label_odds(tree, shares, states, drawn % shape[1])
         scale = _Scale.of(
-            readings.read(odds, states, drawn % shape[1]), np.exp(odds), drawn // shape[1]
+            readings.read(of_drawn, states, drawn % shape[1]), np.exp(of_drawn), drawn // shape[1]
         )
         y, z = records.condition // shape[1], records.condition % shape[1]
         odds = label_odds(tree, shares, records.codes, z)
@@ -246,7 +248,15 @@ class LabelTilt:
             most=np.full(len(weights), _MOST),
             mean=np.ones(len(weights)),
         )
-        return found._measured(tree, rng)
+        factor = factor_of_odds(
+            found.tilted(odds, records.codes, z),
+            y,
+            found.tilted(of_drawn, states, drawn % shape[1]),
+            plan,
+            n=n,
+            per_unit=records.per_unit,
+        )
+        return found._times(factor)._measured(tree, rng)
 
     def drawn(
         self,
@@ -290,6 +300,16 @@ class LabelTilt:
                     break
         return drawn
 
+    def _times(self, factor: float) -> Self:
+        """Return it with all log-odds of labels, those of the tree too, times a factor."""
+        of_tree = (factor - 1.0) * (np.eye(len(self.odds)) - 1.0 / len(self.odds))
+        return replace(
+            self,
+            groups=factor * self.groups,
+            odds=factor * self.odds + of_tree,
+            columns=tuple(factor * column for column in self.columns),
+        )
+
     def weights(self, tree: TreeDistribution, codes: IntArray, conditions: IntArray) -> FloatArray:
         """Return how often rows come for once that they come in the tree, shape (n,), cut."""
         label, group = conditions // self.shares.shape[1], conditions % self.shares.shape[1]
@@ -301,7 +321,7 @@ class LabelTilt:
 
     def tilted(self, odds: FloatArray, codes: IntArray, groups: IntArray) -> FloatArray:
         """Return the logarithms of q(y | x, z) from those of p, shapes (n, n_labels)."""
-        return _normed(odds + self._scores(odds, codes, groups))
+        return normed(odds + self._scores(odds, codes, groups))
 
     def _scores(self, odds: FloatArray, codes: IntArray, groups: IntArray) -> FloatArray:
         """Return what is added to the log-odds of each label, shape (n, n_labels)."""
@@ -382,12 +402,7 @@ def label_odds(
     joint = np.stack(
         [tree.log_density(codes, y * n_groups + groups, unknown) for y in range(n_labels)], axis=1
     )
-    return _normed(joint + np.log(shares.T)[groups])
-
-
-def _normed(logs: FloatArray) -> FloatArray:
-    normed: FloatArray = logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
-    return normed
+    return normed(joint + np.log(shares.T)[groups])
 
 
 def _rows_of_each(n_conditions: int) -> int:

@@ -19,6 +19,7 @@ from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts, under
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
 from evenhand.generators.tables.encoded import Clique, CountedRows
+from evenhand.generators.tables.label_temperature import TEMPERATURE
 from evenhand.generators.tables.label_tilt import (
     LEAST_SIGNAL,
     MOST_READINGS,
@@ -48,6 +49,7 @@ from evenhand.privacy import Ledger
 from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 OWN: Final = "counts of each column by label and group"
+ODDS: Final = frozenset({TILT, TEMPERATURE})
 CHOICE: Final = "which pairs of columns depend on each other"
 PAIRS: Final = "counts of the chosen pairs of columns"
 
@@ -57,6 +59,7 @@ NARROW, WIDE = 2, 3
 _OF_THREE: Final = 0.5
 """Records, of all, that noise may hide in a table of three columns; set on Bank and ACS-Income."""
 
+_OF_TEMPERATURE: Final = 0.05  # of ``tilt_share``
 _MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 _SURELY: Final = 3.0  # deviations of a noisy count from which on it is not of noise alone
 
@@ -115,7 +118,8 @@ class MarginalSynthesizer(TableSynthesizer):
     4. The distribution of largest entropy that explains the tables, each within its noise, is
        fitted; it is a junction tree under each label and group, so rows are drawn exactly.
     5. The odds of the labels of a whole row, to which many columns add a little, are tilted by
-       noisy gradients of the records (``LabelTilt``): of the rows of the tree some are kept.
+       noisy gradients of the records (``LabelTilt``): of the rows of the tree some are kept. How
+       sure they are, which gradients that are clipped overdo, is one more release.
 
     The counts by label and group make every balance a matter of how often a condition is asked
     for: it is set after the noise, costs nothing and is exact.
@@ -143,8 +147,8 @@ class MarginalSynthesizer(TableSynthesizer):
     Neighbors : add or remove one record, or one unit with all of its records that are read; or
         replace one record.
     Sensitivity : ``sqrt(m)`` for m tables of counts; ``sqrt(m (m - 1))`` for the two distances
-        of all pairs; of gradients what they are clipped to. Replacing costs ``sqrt(2)``, 2 and 2
-        times that.
+        of all pairs; of gradients, and of the temperature, what they are clipped to. Replacing
+        costs ``sqrt(2)``, 2 and 2 times that.
     Cost : every release is Gaussian and their ``mu**2`` sum to the budget's.
 
     References
@@ -196,14 +200,15 @@ class MarginalSynthesizer(TableSynthesizer):
         if not (self.pairs if self.tilt is None else self.tilt):
             return shares
         rest = {name: (1.0 - of_tilt) * share for name, share in shares.items()}
-        return {**rest, TILT: of_tilt}
+        of_odds = {TILT: 1.0 - _OF_TEMPERATURE, TEMPERATURE: _OF_TEMPERATURE}
+        return {**rest, **{name: of_tilt * share for name, share in of_odds.items()}}
 
     def least_sigma(self, payload: PrivateTable, ledger: Ledger) -> float:
         """Return how loud ``counts_`` will be at the least, by the ledger and what is public."""
         shares = payload.shares(self._shares(), ledger.budget.mu_squared)
         plan, sizes = BudgetPlan(ledger=ledger, shares=shares), payload.least_states
         if len(sizes) == 1 or not self.pairs:
-            plan = plan.joined(OWN, {CHOICE, PAIRS, TILT} & shares.keys())
+            plan = plan.joined(OWN, {CHOICE, PAIRS, *ODDS} & shares.keys())
         per_unit = payload.records.per_unit
         counter = TableCounts(shapes=tuple((1, size) for size in sizes), per_unit=per_unit)
         sigma = plan.mechanism(counter, OWN).sigma
@@ -217,7 +222,7 @@ class MarginalSynthesizer(TableSynthesizer):
         sizes = [min(size, most) for size in data.sizes]
         readings = self._readings(sizes)
         if TILT in plan.shares and (readings.n_labels < 2 or readings.n > MOST_READINGS):
-            plan = plan.joined(PAIRS if self.pairs else OWN, {TILT})
+            plan = plan.joined(PAIRS if self.pairs else OWN, ODDS)
         data, plan = self._learn_tree(data, plan, progress)
         if TILT not in plan.shares:
             return
@@ -257,7 +262,7 @@ class MarginalSynthesizer(TableSynthesizer):
         alike = [Clique(columns=(i,), parts=by_condition) for i in range(n_columns)]
         counted = data.counts(alike)
         if n_columns == 1:  # there is no pair to choose
-            plan = plan.joined(OWN, {CHOICE, PAIRS, TILT} & plan.shares.keys())
+            plan = plan.joined(OWN, {CHOICE, PAIRS, *ODDS} & plan.shares.keys())
         own = plan.release(counter, _joint(counted), OWN)
         tables = counter.apart(own.values)
         self.counts_, self.counts_sigma_ = joint_totals(tables, own.sigma)
@@ -281,7 +286,7 @@ class MarginalSynthesizer(TableSynthesizer):
         if not self.pairs or n_columns < 2:
             return data, plan
         if TILT in plan.shares and not (self.tilt or self._tells(data, plan)):
-            plan = plan.joined(PAIRS, {TILT})
+            plan = plan.joined(PAIRS, ODDS)
         known = _PublicNumbers(
             n_columns=n_columns, per_unit=data.per_unit, plan=plan, n_records=float(weights.sum())
         )
