@@ -48,11 +48,10 @@ from _table import Mean, Runs, asked, commit, interval, rule, write
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import Budget
-from evenhand.datasets import load_adult, load_credit_default, load_german
+from evenhand.datasets import PublicEncoder, load_adult, load_credit_default, load_german
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.tables.utility import utility
 from evenhand.privacy import FloatNoise
-from evenhand.students import PublicEncoder
 
 LOADERS: dict[str, Any] = {
     "Adult": lambda: load_adult(keep_missing=True),
