@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sized
 from importlib import import_module
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from evenhand import _values
 
@@ -73,6 +73,18 @@ def at_least(name: str, value: int, smallest: int, hint: str = "") -> int:
         )
     if value < smallest:
         raise ValueError(_say(f"{name} must be at least {smallest}, got {name}={value!r}.", hint))
+    return int(value)
+
+
+MOST_DECIMALS: Final = 9
+"""Decimals that numbers of a column may be said to have."""
+
+
+def decimals(name: str, value: int) -> int:
+    """Return ``value`` as an int if numbers can have so many decimals."""
+    hint = "0 is for whole numbers; leave it out where numbers have any decimals."
+    if at_least(name, value, 0, hint) > MOST_DECIMALS:
+        raise ValueError(_say(f"{name} must be at most {MOST_DECIMALS}, got {value!r}.", hint))
     return int(value)
 
 

@@ -229,5 +229,37 @@ def test_whole_numbers_are_declared_and_come_back_from_json() -> None:
     assert [column.integer for column in schema.columns] == [True, False]
     assert Schema.from_dict(schema.to_dict()) == schema
     assert "integer" not in schema.to_dict()["columns"][1]
+    assert Schema.declared({"age": {"bounds": (17, 90), "decimals": 0}}).columns[0].integer
     with pytest.raises(ValueError, match="integer is said of numbers, and column 'a'"):
         Schema.declared({"a": {"categories": ["x"], "integer": True}})
+
+
+def test_decimals_are_declared_and_come_back_from_json() -> None:
+    schema = Schema.declared({"warm": {"bounds": (34.0, 42.5), "decimals": 1}, "x": "numeric"})
+    assert [(c.decimals, c.integer) for c in schema.columns] == [(1, False), (None, False)]
+    assert schema.to_dict()["columns"][0]["decimals"] == 1
+    assert "decimals" not in schema.to_dict()["columns"][1]
+    assert Schema.from_dict(schema.to_dict()) == schema
+    # Saved models hold the arguments of a column: those of before are without decimals.
+    before = {"name": "age", "kind": "numeric", "bounds": (17.0, 90.0), "integer": True}
+    assert ColumnSchema(**before) == ColumnSchema(**(before | {"integer": False, "decimals": 0}))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"decimals": -1}, "decimals of column 'a' must be at least 0, got .*whole numbers"),
+        ({"decimals": 10}, "decimals of column 'a' must be at most 9, got 10"),
+        ({"decimals": True}, r"must be a whole number, got True \(bool\)"),
+        ({"decimals": 1.0}, r"must be a whole number, got 1.0 \(float\)"),
+        ({"decimals": "2"}, r"must be a whole number, got '2' \(str\)"),
+        ({"decimals": 2, "integer": True}, "'a' is declared with integer and with decimals=2"),
+        ({"decimals": 1, "categories": ["x"]}, "decimals is said of numbers, and column 'a'"),
+        ({"decimals": 1, "kind": "date"}, "'a' holds dates, .* leave out decimals=1"),
+        ({"decimals": 4, "bounds": (0, 1e12)}, "decimals=4 have more digits than a float holds"),
+        ({"decimals": 0, "kind": "email"}, "'a' is made anew, and nothing of it is learnt"),
+    ],
+)
+def test_decimals_that_no_number_has_are_refused(said: dict[str, Any], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        Schema.declared({"a": said})

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from evenhand._checks import at_least, one_of
+from evenhand._checks import at_least, decimals, one_of
 from evenhand._stored import stored
 from evenhand.datasets.columns import SECONDS, Column, DateUnit, Kind, text_of
 from evenhand.datasets.patterns import MADE, Pattern
@@ -47,7 +47,11 @@ class ColumnSchema:
     missing: bool = False
     """Whether "is missing" is worth a feature of its own."""
     integer: bool = False
-    """Whether all values are whole numbers, so that drawn ones must be too. Numeric only."""
+    """Whether all values are whole numbers: ``decimals=0``, and stands above other decimals."""
+    decimals: int | None = None
+    """How many decimals values have at most, so that drawn ones have no more; 0 for whole numbers,
+    None for any. Numeric only.
+    """
     date_unit: DateUnit | None = None
     """Of dates: what they, and the bounds, are counted in since 1970-01-01. Numeric only; for
     generators of tables.
@@ -63,6 +67,7 @@ class ColumnSchema:
 
     def __post_init__(self) -> None:
         one_of(f"kind of column {self.name!r}", self.kind, KINDS)
+        self._check_decimals()
         self._check_pattern()
         if self.kind == "made":
             return
@@ -80,9 +85,10 @@ class ColumnSchema:
                 )
             if self.bounds is not None:
                 raise ValueError(f"The categorical column {self.name!r} cannot have bounds.")
-            if self.integer:
+            if self.decimals is not None:
+                word = "integer" if self.integer else "decimals"
                 raise ValueError(
-                    f"integer is said of numbers, and column {self.name!r} is categorical."
+                    f"{word} is said of numbers, and column {self.name!r} is categorical."
                 )
             if self.date_unit is not None:
                 raise ValueError(f"The categorical column {self.name!r} cannot count dates.")
@@ -99,6 +105,27 @@ class ColumnSchema:
         if self.date_unit is not None:
             one_of(f"date_unit of column {self.name!r}", self.date_unit, SECONDS)
 
+    def _check_decimals(self) -> None:
+        """Make one of both words, and refuse decimals that no number can have."""
+        if self.integer:
+            object.__setattr__(self, "decimals", 0)
+        if self.decimals is None:
+            return
+        decimals(f"decimals of column {self.name!r}", self.decimals)
+        object.__setattr__(self, "integer", self.decimals == 0)
+        if self.decimals and self.date_unit is not None:
+            raise ValueError(
+                f"Column {self.name!r} holds dates, which are counted whole: leave out "
+                f"decimals={self.decimals}."
+            )
+        largest = max(map(abs, self.bounds or (0.0,)))
+        if self.decimals and not largest * 10.0**self.decimals < 2.0**53:
+            raise ValueError(
+                f"Numbers of column {self.name!r} within {self.bounds_said!r} and with "
+                f"decimals={self.decimals} have more digits than a float holds, about 15. Declare "
+                f"fewer decimals, or narrower bounds."
+            )
+
     def _check_pattern(self) -> None:
         """Refuse a pattern or a prefix that says nothing, or does not belong to the kind."""
         if self.prefix is not None:
@@ -109,8 +136,9 @@ class ColumnSchema:
             except (TypeError, ValueError) as error:
                 raise ValueError(f"Column {self.name!r}: {error}") from None
         if self.kind == "made":
-            learnt = (self.categories, self.bounds, self.missing, self.integer, self.date_unit)
-            if self.pattern is None or any(learnt) or self.prefix is not None:
+            learnt = (self.categories, self.bounds, self.missing, self.date_unit)
+            counts = (self.decimals, self.prefix)
+            if self.pattern is None or any(learnt) or any(n is not None for n in counts):
                 raise ValueError(
                     f"The column {self.name!r} is made anew, and nothing of it is learnt: it takes "
                     f"a pattern alone."
@@ -183,7 +211,9 @@ class ColumnSchema:
             out["categories"] = list(self.categories)
         elif self.bounds is not None:
             out["bounds"] = list(self.bounds_said)
-        return out | ({"integer": True} if self.integer else {})
+        if self.integer:
+            return out | {"integer": True}
+        return out | ({} if self.decimals is None else {"decimals": self.decimals})
 
 
 def declared_column(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> ColumnSchema:
@@ -199,7 +229,7 @@ def declared_column(name: str, said: str | Sequence[object] | Mapping[str, Any])
             kind="categorical",
             categories=tuple(text_of(value) for value in said),
         )
-    known = ("kind", "categories", "bounds", "missing", "integer", "pattern", "prefix")
+    known = ("kind", "categories", "bounds", "missing", "integer", "decimals", "pattern", "prefix")
     for key in said:
         one_of(f"key of column {name!r}", key, known)
     categories = tuple(text_of(value) for value in said.get("categories", ()))
@@ -225,13 +255,20 @@ def declared_column(name: str, said: str | Sequence[object] | Mapping[str, Any])
             f"The bounds of column {name!r}, {bounds!r}, do not go with the kind {kind!r}: dates "
             f'have bounds such as ["2020-01-01", "2024-12-31"], and numbers numbers.'
         )
+    integer, places = bool(said.get("integer", False)), said.get("decimals")
+    if integer and places not in (None, 0):
+        raise ValueError(
+            f"Column {name!r} is declared with integer and with decimals={places!r}. Leave out one "
+            f"of them: whole numbers have no decimals."
+        )
     return ColumnSchema(
         name=name,
         kind=_KIND_OF.get(kind, kind),
         categories=categories,
         bounds=None if bounds is None else _bounds(bounds, ends, DATES.get(kind)),
         missing=bool(said.get("missing", False)),
-        integer=bool(said.get("integer", False)),
+        integer=integer,
+        decimals=places,
         date_unit=DATES.get(kind),
         pattern=pattern,
         prefix=prefix,

@@ -124,7 +124,8 @@ class Schema:
         columns : mapping
             For each name: ``"numeric"``, ``"date"`` or ``"datetime"``; ``"id"``, ``"email"`` or
             ``"phone"``, which are made anew; or a list of categories; or a mapping with any of
-            ``kind``, ``categories``, ``bounds``, ``missing``, ``integer``, ``pattern``, ``prefix``.
+            ``kind``, ``categories``, ``bounds``, ``missing``, ``integer``, ``decimals``,
+            ``pattern``, ``prefix``.
             Text of the kind "postcode" is learnt by its ``prefix``.
             Bounds may be dates: text in ISO 8601, or dates of Python, NumPy or pandas. Where they
             say no time, the kind is "date", and the time of day is not learnt; else "datetime".
@@ -134,7 +135,7 @@ class Schema:
         --------
         >>> Schema.declared({"seen": {"bounds": ("2020-01-01", "2024-12-31")}}).columns[0]
         ColumnSchema(name='seen', kind='numeric', categories=(), bounds=(18262.0, 20088.0), \
-missing=False, integer=False, date_unit='day', pattern=None, prefix=None)
+missing=False, integer=False, decimals=None, date_unit='day', pattern=None, prefix=None)
         """
         return cls(columns=tuple(declared_column(name, said) for name, said in columns.items()))
 

@@ -228,23 +228,24 @@ def test_one_row_moves_one_count_by_one(values: list[float], gone: int) -> None:
 
 @given(
     values=st.lists(st.integers(-50, 2000), min_size=1, max_size=12),
-    integer=st.booleans(),
+    decimals=st.sampled_from([None, 0, 1]),
     other=st.floats(-50, 2000),
 )
 def test_a_named_number_has_a_cell_of_its_own_and_all_others_theirs(
-    values: list[int], integer: bool, other: float
+    values: list[int], decimals: int | None, other: float
 ) -> None:
-    cells = Cells.between(-50, 2000, integer=integer).with_values(values)
+    cells = Cells.between(-50, 2000, decimals=decimals).with_values(values)
     assert (cells.ends[:-1] == cells.starts[1:]).all()
-    assert (cells.starts[0], cells.ends[-1]) == (-50, 2001 if integer else 2000)
+    per_unit = 10 ** (decimals or 0)
+    assert cells.bounds == (-50, 2000)
     at = cells.codes(np.array(values, dtype=float))
-    assert (cells.starts[at] == values).all()
+    assert (cells.starts[at] == np.multiply(values, per_unit)).all()
     assert cells.atoms[at].all()
     every = np.repeat(np.arange(len(cells)), 5)
     assert (cells.codes(cells.draw(every, np.random.default_rng(0))) == every).all()
-    number = math.floor(other) if integer else other
-    (code,) = cells.codes(np.array([number]))
-    assert cells.starts[code] <= number <= cells.ends[code]
+    number = other if decimals is None else round(other * per_unit) / per_unit
+    (code,) = cells.codes(np.array([other]))
+    assert cells.starts[code] <= number * per_unit <= cells.ends[code]
     assert (number in values) <= bool(cells.atoms[code])
     again = cells.with_values(values)
     assert (again.starts.tolist(), again.ends.tolist()) == (
@@ -262,7 +263,7 @@ def test_numbers_are_set_apart_where_their_labels_differ_and_nowhere_else(
     seed: int, most: int, worth: float
 ) -> None:
     rng = np.random.default_rng(seed)
-    cells = Cells.between(0, 5000, integer=True)
+    cells = Cells.between(0, 5000, decimals=0)
     noisy = rng.poisson(50.0, len(cells)).astype(float)
     values = rng.choice(np.arange(1, 5000), 8, replace=False)
     before = Bins.from_noisy(cells, noisy, sigma=1.0, n_bins=8).with_values(values)
@@ -288,7 +289,7 @@ def test_numbers_are_set_apart_where_their_labels_differ_and_nowhere_else(
 
 
 def test_the_number_that_misplaces_most_labels_is_set_apart_by_hand() -> None:
-    cells = Cells.between(0, 999, integer=True)
+    cells = Cells.between(0, 999, decimals=0)
     bins = Bins.from_noisy(cells, np.zeros(len(cells)), sigma=1.0, n_bins=1)
     # One bin; 5 has the labels (30, 10) and 500 (0, 8), all others together (20, 20).
     bins = bins.with_values([5, 500])

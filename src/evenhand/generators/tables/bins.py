@@ -37,69 +37,95 @@ class Cells:
     starts: FloatArray
     ends: FloatArray
     """``starts`` and ``ends``: cell i is ``[starts[i], ends[i])``; with ``starts[i] == ends[i]`` it
-    is that value alone. The last one holds its end. Shape (n_cells,).
+    is that value alone. The last one holds its end. Of d decimals both are whole numbers of steps
+    of 10^-d, which floats add up exactly. Shape (n_cells,).
     """
-    integer: bool
-    """Whether the column holds whole numbers only."""
+    decimals: int | None
+    """How many decimals the numbers of the column have, 0 for whole ones; None for any number."""
 
     @classmethod
-    def between(cls, low: float, high: float, *, integer: bool) -> Cells:
+    def between(cls, low: float, high: float, *, decimals: int | None) -> Cells:
         """Cut the range from ``low`` to ``high``.
 
-        Whole numbers get a cell each while they are few. Otherwise the cuts are even ones and
-        powers of two, which resolve what is near zero; the value 0 is a cell of its own, because
-        so many columns hold it for "none".
+        Numbers of so many decimals get a cell each while they are few. Otherwise the cuts are even
+        ones and powers of two, which resolve what is near zero; the value 0 is a cell of its own,
+        because so many columns hold it for "none".
 
         Examples
         --------
-        >>> Cells.between(1, 5, integer=True).starts
+        >>> Cells.between(1, 5, decimals=0).starts
         array([1., 2., 3., 4., 5.])
-        >>> cells = Cells.between(0, 99_999, integer=True)
+        >>> warm = Cells.between(36.0, 36.4, decimals=1)
+        >>> warm.starts, warm.draw(np.array([0, 3]), np.random.default_rng(0))
+        (array([360., 361., 362., 363., 364.]), array([36. , 36.3]))
+        >>> cells = Cells.between(0, 99_999, decimals=0)
         >>> cells.starts[:6].astype(int), len(cells)
         (array([  0,   1,  16,  32,  64, 128]), 78)
         """
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ValueError(f"Bounds must be finite and low < high, got {(low, high)!r}.")
-        if integer:
-            low, high = math.ceil(low), math.floor(high)
-            if high < low:
-                raise ValueError(f"There is no whole number from {low!r} to {high!r}.")
-            if high - low < MOST_SINGLE:
-                starts = np.arange(low, high + 1, dtype=np.float64)
-                return cls(starts=starts, ends=starts + 1, integer=True)
-        cuts = [
-            *np.linspace(low, high + integer, N_EVEN + 1),
-            *_powers(low, high + integer, integer),
-        ]
-        edges = np.unique(np.round(cuts) if integer else cuts)
-        cells = cls(starts=edges[:-1], ends=edges[1:], integer=integer)
+        step = 0 if decimals is None else 1
+        if decimals is not None:
+            first, last = _inside(low, high, decimals)
+            if last < first:
+                kind = f"number of {decimals} decimals" if decimals else "whole number"
+                raise ValueError(f"There is no {kind} from {low!r} to {high!r}.")
+            if last - first < MOST_SINGLE:
+                starts = np.arange(first, last + 1, dtype=np.float64)
+                return cls(starts=starts, ends=starts + 1, decimals=decimals)
+            low, high = first, last
+        cuts = [*np.linspace(low, high + step, N_EVEN + 1), *_powers(low, high + step, step)]
+        edges = np.unique(np.round(cuts) if step else cuts)
+        cells = cls(starts=edges[:-1], ends=edges[1:], decimals=decimals)
         return cells.with_values([0.0]) if low <= 0 <= high else cells
 
     def with_values(self, values: ArrayLike) -> Cells:
         """Return cells with these values, which lie between the bounds, as cells of their own."""
-        alone = np.asarray(values, dtype=np.float64)
-        if self.integer:
+        alone = self._steps(np.asarray(values, dtype=np.float64))
+        if self.step:
             edges = np.unique([*self.starts, self.ends[-1], *alone, *alone + 1])
-            return Cells(starts=edges[:-1], ends=edges[1:], integer=True)
+            return Cells(starts=edges[:-1], ends=edges[1:], decimals=self.decimals)
         alone = np.union1d(alone, self.starts[self.starts == self.ends])
         edges = np.unique([*self.starts, self.ends[-1], *alone])
         at = np.searchsorted(edges[:-1], alone)
         starts, ends = (np.insert(part, at, alone) for part in (edges[:-1], edges[1:]))
-        return Cells(starts=starts, ends=ends, integer=False)
+        return Cells(starts=starts, ends=ends, decimals=None)
 
     def __len__(self) -> int:
         return len(self.starts)
 
     @property
+    def step(self) -> float:
+        """Between two neighboring numbers, in units of ``starts``; 0 where any may be."""
+        return 0.0 if self.decimals is None else 1.0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest number that can be drawn."""
+        low, high = self._numbers(np.array([self.starts[0], self.ends[-1] - self.step])).tolist()
+        return low, high
+
+    def _steps(self, numbers: FloatArray) -> FloatArray:
+        """Return numbers in units of ``starts``, of a column with decimals the nearest whole."""
+        if self.decimals is None:
+            return numbers
+        with np.errstate(over="ignore"):  # beyond all bounds
+            nearest: FloatArray = np.rint(numbers * 10.0**self.decimals)
+        return nearest
+
+    def _numbers(self, steps: FloatArray) -> FloatArray:
+        # Divided, not multiplied by .01: a quotient is the float that is written 36.7.
+        return steps / 10.0**self.decimals if self.decimals else steps
+
+    @property
     def atoms(self) -> BoolArray:
         """Which cells hold a single value."""
-        alone: BoolArray = self.ends - self.starts <= (1.0 if self.integer else 0.0)
+        alone: BoolArray = self.ends - self.starts <= self.step
         return alone
 
     def codes(self, values: FloatArray) -> IntArray:
         """Return the cell of each value; what lies beyond the bounds goes to the first or last."""
-        last = float(self.ends[-1]) - (1.0 if self.integer else 0.0)
-        inside = np.clip(values, self.starts[0], last)
+        inside = np.clip(self._steps(values), self.starts[0], self.ends[-1] - self.step)
         found = np.searchsorted(self.starts, inside, side="right") - 1
         # Starts hold a value that is alone twice, and "right" finds the second.
         first = np.maximum(found - 1, 0)
@@ -111,8 +137,8 @@ class Cells:
         """Draw a value inside each cell, all values alike."""
         start, end = self.starts[codes], self.ends[codes]
         u = rng.random(len(codes))
-        if self.integer:
-            return np.minimum(start + np.floor(u * (end - start)), end - 1)
+        if self.step:
+            return self._numbers(np.minimum(start + np.floor(u * (end - start)), end - 1))
         return start + u * (end - start)
 
 
@@ -167,11 +193,11 @@ class Bins:
         return cls(cells=cells, bin_of_cell=bins, weights=_spread(counts, bins, cells, sigma))
 
     def with_values(self, values: ArrayLike) -> Bins:
-        """Give whole numbers a cell of their own, within the bin in which they are.
+        """Give single numbers a cell of their own, within the bin in which they are.
 
         Examples
         --------
-        >>> cells = Cells.between(0, 999, integer=True)
+        >>> cells = Cells.between(0, 999, decimals=0)
         >>> bins = Bins.from_noisy(cells, np.full(len(cells), 10.0), sigma=0.1, n_bins=4)
         >>> own = bins.with_values([10, 505])
         >>> own.n_bins == bins.n_bins, len(own.cells) - len(cells)
@@ -235,16 +261,16 @@ class Bins:
 
         Examples
         --------
-        >>> cells = Cells.between(0, 9, integer=True)
+        >>> cells = Cells.between(0, 9, decimals=0)
         >>> bins = Bins(cells=cells, bin_of_cell=np.arange(10) // 5, weights=np.full(10, 0.2))
         >>> bins.between(3, 4.5)[1].round(6)
         array([0.4, 0. ])
         """
         cells = self.cells
-        step = 1.0 if cells.integer else 0.0
-        low, high = max(low, cells.starts[0]), min(high, cells.ends[-1] - step)
-        if cells.integer:
-            low, high = float(np.ceil(low)), float(np.floor(high))
+        step = cells.step
+        low, high = max(low, cells.bounds[0]), min(high, cells.bounds[1])
+        if cells.decimals is not None:
+            low, high = map(float, _inside(low, high, cells.decimals))
         width = cells.ends - cells.starts
         inside = np.minimum(cells.ends, high + step) - np.maximum(cells.starts, low)
         alone = (cells.starts >= low) & (cells.starts <= high)  # a cell of no width
@@ -257,7 +283,7 @@ class Bins:
         weights = np.where(chances[self.bin_of_cell] > 0, weights / of_bin, self.weights)
         starts = np.clip(cells.starts, low, high)
         ends = np.maximum(np.clip(cells.ends, low, high + step), starts + step)
-        within = Cells(starts=starts, ends=ends, integer=cells.integer)
+        within = Cells(starts=starts, ends=ends, decimals=cells.decimals)
         return Bins(cells=within, bin_of_cell=self.bin_of_cell, weights=weights), chances
 
     def to_dict(self) -> dict[str, Any]:
@@ -265,7 +291,7 @@ class Bins:
         return {
             "starts": self.cells.starts.tolist(),
             "ends": self.cells.ends.tolist(),
-            "integer": self.cells.integer,
+            "decimals": self.cells.decimals,
             "bins": self.bin_of_cell.tolist(),
             "weights": self.weights.tolist(),
         }
@@ -273,10 +299,13 @@ class Bins:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Bins:
         """Read what ``to_dict`` wrote."""
+        # Before there were decimals, files said whether numbers are whole.
+        whole = None if "decimals" in values or not values["integer"] else 0
+        decimals = values.get("decimals", whole)
         cells = Cells(
             starts=np.array(values["starts"], dtype=np.float64),
             ends=np.array(values["ends"], dtype=np.float64),
-            integer=bool(values["integer"]),
+            decimals=None if decimals is None else _checks.decimals("decimals", decimals),
         )
         bins = _checks.codes("bins", values["bins"])
         weights = np.array(values["weights"], dtype=np.float64)
@@ -311,9 +340,21 @@ def _even(cells: Cells, alone: BoolArray, n: int) -> IntArray:
     return bins
 
 
-def _powers(low: float, high: float, integer: bool) -> list[float]:
+def _inside(low: float, high: float, decimals: int) -> tuple[int, int]:
+    """Return the first and the last number of so many decimals in [low, high], in steps."""
+    per_unit = 10**decimals
+    # A product of floats may be off by a step; a quotient is the number itself.
+    first, last = math.ceil(low * per_unit) - 1, math.floor(high * per_unit) + 1
+    while first / per_unit < low:
+        first += 1
+    while last / per_unit > high:
+        last -= 1
+    return first, last
+
+
+def _powers(low: float, high: float, step: float) -> list[float]:
     """Powers of two, of both signs, strictly between the bounds."""
-    least = max((high - low) * LEAST_POWER, 1.0 if integer else 0.0)
+    least = max((high - low) * LEAST_POWER, step)
     largest = max(abs(low), abs(high))
     exponents = range(math.ceil(math.log2(least)), math.ceil(math.log2(largest)) + 1)
     return [x for k in exponents for x in (-(2.0**k), 2.0**k) if low < x < high]

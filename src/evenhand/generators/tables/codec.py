@@ -205,8 +205,7 @@ class TableCodec:
                     f"read. Without a schema they are released from the budget."
                 )
             whole = dtype.lower().startswith(("int", "uint")) or column.date_unit is not None
-            integer = column.integer or whole
-            cells = Cells.between(*column.bounds, integer=integer)
+            cells = Cells.between(*column.bounds, decimals=0 if whole else column.decimals)
             codes.append(ColumnCode(schema=column, dtype=dtype, bins=Bins.single(cells)))
         return cls(columns=tuple(codes), given=tuple(given))
 

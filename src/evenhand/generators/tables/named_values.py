@@ -25,7 +25,7 @@ NAMES: Final = "counts of single numbers"
 LABELS: Final = "counts of single numbers by label"
 
 _WIDEST: Final = 2**18
-"""Whole numbers between the bounds: of more none is counted, for each may need noise of its own."""
+"""Numbers between the bounds: of more none is counted, for each may need noise of its own."""
 
 _RARE: Final = 4
 """Records of a number that are not counted: noise would be drawn for each that only one has."""
@@ -39,7 +39,7 @@ _WORTH: Final = 1.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Counted:
-    """The whole numbers that occur in each column, in ascending order, and in how many rows."""
+    """The numbers of few decimals that occur in each column, ascending, and in how many rows."""
 
     found: Mapping[str, tuple[FloatArray, IntArray]] = field(default_factory=dict)
 
@@ -49,8 +49,9 @@ class _Counted:
         for column in columns:
             assert column.bounds is not None
             numbers, (low, high) = column.numbers(table[column.name]), column.bounds
-            whole = (numbers == np.floor(numbers)) & (low <= numbers) & (numbers <= high)
-            values, counts = np.unique(numbers[whole], return_counts=True)
+            exact = numbers == np.round(numbers, _decimals(column) or 0)
+            exact &= (low <= numbers) & (numbers <= high)
+            values, counts = np.unique(numbers[exact], return_counts=True)
             found[column.name] = values, counts.astype(np.int64)
         return cls(found=found)
 
@@ -65,19 +66,27 @@ class _Counted:
 
 
 def wide_columns(codec: TableCodec) -> list[ColumnSchema]:
-    """Return the columns between whose bounds whole numbers are many, and not too many to count."""
-    return [
-        column.schema
-        for column in codec.columns
-        if (bounds := column.schema.bounds) is not None
-        and MOST_SINGLE < math.floor(bounds[1]) - math.ceil(bounds[0]) + 1 <= _WIDEST
-    ]
+    """Return the columns between whose bounds numbers are many, and not too many to count."""
+    return [c.schema for c in codec.columns if _decimals(c.schema) is not None]
+
+
+def _decimals(column: ColumnSchema) -> int | None:
+    """Return the most decimals with which numbers are counted, whole ones at least; None: none."""
+    if column.bounds is None:
+        return None
+    for decimals in range(column.decimals or 0, -1, -1):
+        low, high = (end * 10**decimals for end in column.bounds)
+        if MOST_SINGLE < math.floor(high) - math.ceil(low) + 1 <= _WIDEST:
+            return decimals
+    return None
 
 
 def name_values(
     records: Records, columns: Sequence[ColumnSchema], plan: BudgetPlan, delta: float
 ) -> dict[str, FloatArray]:
-    """Return the whole numbers of each column that stand out of noisy counts.
+    """Return the numbers of each column that stand out of noisy counts.
+
+    Whole ones, and in columns of declared decimals others, as fine as they are not too many.
 
     The cells of a column of amounts follow from its bounds alone, and what many records have in
     common, such as a limit, a price or a code, is lost in a cell with its neighbors.

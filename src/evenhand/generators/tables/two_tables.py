@@ -178,7 +178,7 @@ class TwoTableSynthesizer(Synthesizer):
         counted, linked = link(persons, visits, roles, most)
         _refuse_undeclared(schema, carry)
         linked = linked[chosen_records(linked[key], most)]
-        number = ColumnSchema(name=NUMBER, kind="numeric", bounds=(0.0, float(most)), integer=True)
+        number = ColumnSchema(name=NUMBER, kind="numeric", bounds=(0.0, float(most)), decimals=0)
         with about(PERSONS):
             known = _declared(schema, key, number)
             first = self.persons.read(

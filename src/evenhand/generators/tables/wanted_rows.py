@@ -198,15 +198,16 @@ def _given(column: ColumnCode, value: object) -> tuple[ColumnCode, FloatArray]:
                 f"The condition {column.name}={_values.plain(value)} must be a {kind}, or a range "
                 f"(low, high) with low <= high."
             )
-        cells = column.bins.cells
         bins, likelihood[: column.n_values] = column.bins.between(numbers[0], numbers[-1])
         if not likelihood.any():
-            whole = "whole " if cells.integer and kind == "number" else ""
+            low, high = column.bins.cells.bounds
+            places = None if kind == "date" else column.bins.cells.decimals
+            kinds = {None: f"{kind}s", 0: "whole numbers"}
+            held = kinds.get(places, f"numbers of {places} decimals")
             raise ValueError(
                 f"No row is drawn with {column.name}={_values.plain(value)}: the column holds "
-                f"{whole}{kind}s from {schema.said(cells.starts[0])} to "
-                f"{schema.said(cells.ends[-1] - cells.integer)}, and none there by the noisy "
-                f"counts. Ask for a range (low, high), or a wider one."
+                f"{held} from {schema.said(low)} to {schema.said(high)}, and none there by the "
+                f"noisy counts. Ask for a range (low, high), or a wider one."
             )
         column = replace(column, bins=bins)
     return column, likelihood
