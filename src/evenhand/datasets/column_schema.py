@@ -118,8 +118,7 @@ class ColumnSchema:
                 f"Column {self.name!r} holds dates, which are counted whole: leave out "
                 f"decimals={self.decimals}."
             )
-        largest = max(map(abs, self.bounds or (0.0,)))
-        if self.decimals and not largest * 10.0**self.decimals < 2.0**53:
+        if self.bounds is not None and not holds_decimals(self.bounds, self.decimals):
             raise ValueError(
                 f"Numbers of column {self.name!r} within {self.bounds_said!r} and with "
                 f"decimals={self.decimals} have more digits than a float holds, about 15. Declare "
@@ -214,6 +213,11 @@ class ColumnSchema:
         if self.integer:
             return out | {"integer": True}
         return out | ({} if self.decimals is None else {"decimals": self.decimals})
+
+
+def holds_decimals(bounds: tuple[float, float], n: int) -> bool:
+    """Whether floats between these bounds tell numbers of so many decimals apart."""
+    return n == 0 or max(map(abs, bounds)) * 10.0**n < 2.0**53
 
 
 def declared_column(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> ColumnSchema:

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from marks import FAINT
 
 from evenhand.datasets import Schema
+from evenhand.datasets.columns import Column
+from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators import (
     MarginalSynthesizer,
     MeanEmbeddingSynthesizer,
     RONGaussSynthesizer,
     load,
 )
+from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.constraints import Constraint
 from evenhand.generators.tables.named_values import wide_columns
+from evenhand.generators.tables.records import as_roles, read_records
+from evenhand.generators.tables.released_schema import (
+    DECIMALS,
+    MOST_DECIMALS,
+    PURPOSE,
+    UndeclaredColumns,
+    _decimal_counts,
+    _decimals_shown,
+    _with_decimals,
+    undeclared,
+)
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.privacy import Budget, SeededNoise
+from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
 
 pytestmark = FAINT
@@ -68,7 +85,9 @@ def written(values: pd.Series[Any], decimals: int) -> bool:
     "method",
     [
         MarginalSynthesizer(noise=SeededNoise(0), random_state=0),
-        MeanEmbeddingSynthesizer(noise=SeededNoise(0), random_state=0),
+        MeanEmbeddingSynthesizer(
+            noise=SeededNoise(0), random_state=0, n_frequencies=20, n_parts=10, n_steps=5
+        ),
         RONGaussSynthesizer(noise=SeededNoise(0), random_state=0),
     ],
     ids=lambda made: made.method,
@@ -134,3 +153,131 @@ def test_single_numbers_are_counted_as_fine_as_they_are_not_too_many() -> None:
     frame = rows_of().assign(fine=0.5, wide=0.5, huge=0.5, few=0.5)
     codec = TableCodec.of(known, known.check(frame), ["rich"])
     assert [c.name for c in wide_columns(codec)] == ["gain", "paid", "fine", "wide"]
+
+
+def undeclared_rows() -> pd.DataFrame:
+    """Return the rows with columns of floats of 0, 1, 2 decimals and of all that they have."""
+    rng = np.random.default_rng(2)
+    visits = np.where(rng.random(N) < 0.2, np.nan, rng.integers(0, 40, N))
+    return rows_of().assign(visits=visits)
+
+
+def released(frame: pd.DataFrame, known: Schema | None = None, seed: int = 0) -> Any:
+    made = MarginalSynthesizer(noise=SeededNoise(seed), random_state=0, pairs=False)
+    return made.fit(frame, **ROLES, budget=Budget(epsilon=20.0, delta=1e-6), schema=known)
+
+
+@pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_decimals_that_no_schema_says_are_released_and_drawn(seed: int) -> None:
+    frame = undeclared_rows().astype({"warm": "float32"})
+    made = released(frame, seed=seed)
+    found = {c.name: c.schema.decimals for c in made.codec_.columns}
+    assert [found[n] for n in ("warm", "paid", "visits", "score", "hours")] == [1, 2, 0, None, None]
+    drawn = made.sample(2000, random_state=0)
+    for name, places in (("warm", 1), ("paid", 2)):
+        assert drawn[name].dtype == frame[name].dtype
+        assert written(drawn[name], places)
+    assert (drawn["visits"].dropna() % 1 == 0).all()
+    note = next(words for words in made.notes_ if words.startswith("released were"))
+    assert "'warm' from 32 to 64, decimals 1" in note
+    assert note.count("decimals") == 3
+
+
+@pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
+def test_decimals_are_paid_for_once_whatever_the_numbers_are_and_only_where_unsaid() -> None:
+    frame = undeclared_rows()
+    digits = frame.assign(warm=frame["warm"] + 1e-7, visits=0.5)
+    whole = frame.assign(**dict.fromkeys(("warm", "paid", "visits", "score", "gain"), 1.0))
+    for rows in (frame, digits, whole):
+        made = released(rows)
+        (entry,) = [e for e in made.ledger_.entries if e.purpose == DECIMALS]
+        assert entry.mu_squared == pytest.approx(0.01 * made.ledger_.budget.mu_squared, rel=1e-6)
+    # What is declared is free, also where bounds are still to be released; so are whole dtypes.
+    rest = Schema.declared({"visits": {"decimals": 0}, "warm": {"decimals": 1}})
+    names = [c for c in schema().columns if c.name not in rest.names]
+    made = released(frame, Schema(columns=(*names, *rest.columns)))
+    assert DECIMALS not in {e.purpose for e in made.ledger_.entries}
+    assert [made.codec_[n].schema.decimals for n in ("warm", "visits")] == [1, 0]
+    assert written(made.sample(500)["warm"], 1)
+    made = released(frame[["job", "hours", "rich", "sex", "old"]])
+    assert DECIMALS not in {e.purpose for e in made.ledger_.entries}
+
+
+@pytest.mark.parametrize("unit", [None, "who"])
+def test_no_record_and_no_unit_moves_the_counts_of_decimals_by_more_than_is_charged(
+    unit: str | None,
+) -> None:
+    # The definition, for every record, or every unit of up to three records.
+    frame = undeclared_rows().head(60).drop(columns="gain").assign(who=np.arange(60) // 3)
+    frame.loc[[3, 4, 5], ["warm", "paid", "visits", "score"]] = 1.0  # a unit with all in one cell
+    frame = frame if unit else frame.drop(columns="who")
+    counted: list[tuple[float, np.ndarray]] = []
+
+    class Noted(BudgetPlan):
+        def release(self, counter: Any, total: Any, purpose: str) -> Any:
+            if purpose == DECIMALS:
+                counted.append((counter.l2_sensitivity("add or remove one"), total))
+            return super().release(counter, total, purpose)
+
+    def count(rows: pd.DataFrame) -> None:
+        roles = as_roles(ROLES["label"], ROLES["sensitive"], unit)
+        records = read_records(rows, roles, per_unit=3)
+        conditions = tuple(c for c in SCHEMA.columns if c.categories and c.name != "job")
+        known = Schema(columns=conditions)
+        columns = UndeclaredColumns.of(records, known, undeclared(records, known))
+        ledger = Ledger(
+            Budget(epsilon=9.0, delta=1e-6), noise=SeededNoise(0), neighbors="add or remove one"
+        )
+        columns.release_schema(Noted(ledger=ledger, shares={PURPOSE: 0.5, DECIMALS: 0.5}), 1e-6)
+
+    count(frame)
+    (declared, whole), moved = counted.pop(), []
+    for gone in range(60 if unit is None else 20):
+        count(frame[frame[unit] != gone] if unit else frame.drop(index=gone))
+        moved.append(float(np.linalg.norm(whole - counted.pop()[1])))
+    assert max(moved) == pytest.approx(declared)  # attained, and by no other is it passed
+    assert declared == pytest.approx((3 if unit else 1) * 2.0)  # four columns
+
+
+@given(
+    steps=st.lists(st.integers(-(10**7), 10**7), min_size=1, max_size=30),
+    places=st.integers(0, 6),
+    dtype=st.sampled_from(["float64", "Float64"]),
+)
+def test_decimals_are_counted_as_a_file_shows_them(
+    steps: list[int], places: int, dtype: str
+) -> None:
+    numbers = [step / 10**places for step in steps]
+    found = _decimal_counts(Column(pd.Series([*numbers, np.nan], dtype=dtype)))
+    shown = [f"{x:.{places}f}".rstrip("0").partition(".")[2] if places else "" for x in numbers]
+    by_hand = np.bincount([min(len(text), MOST_DECIMALS + 1) for text in shown], minlength=6)
+    assert found.tolist() == by_hand.tolist()
+
+
+def test_numbers_beyond_what_floats_tell_apart_are_counted_without_a_word() -> None:
+    ends = [np.finfo(float).max, -np.finfo(float).max, 2.0**60 + 2**20, np.inf, np.nan]
+    assert _decimal_counts(Column(pd.Series(ends))).tolist() == [3, 0, 0, 0, 0, 0]
+    # Numbers up to 2^50 of four decimals have more digits than a float: nothing is said of them.
+    column = ColumnSchema(name="x", kind="numeric", bounds=(0.0, 2.0**50))
+    assert _with_decimals(column, 4) is column
+    assert _with_decimals(replace(column, bounds=(2.0**-9, 0.25)), 1).bounds == (0.0, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "sigma", "decimals"),
+    [
+        ([0, 900, 0, 0, 0, 0], 10.0, 1),
+        ([90, 9, 801, 0, 0, 0], 10.0, 2),  # the most that is seen, and not the commonest
+        ([900, 0, 0, 0, 0, 0], 10.0, 0),
+        ([0, 900, 0, 0, 0, 60], 10.0, None),  # what stands out is not rounded away
+        ([0, 900, 0, 0, 0, 25], 10.0, None),  # nor what may be a twentieth
+        ([0, 900, 0, 0, 0, 0], 20.0, None),  # and noise may hide as many
+        ([0, 0, 0, 0, 0, 900], 10.0, None),
+        ([9, -20, 5, 0, 12, 0], 10.0, None),
+    ],
+)
+def test_decimals_are_said_where_noise_hides_few_numbers_with_more(
+    counts: list[float], sigma: float, decimals: int | None
+) -> None:
+    assert _decimals_shown(np.array(counts, dtype=np.float64), sigma) == decimals

@@ -95,7 +95,7 @@ def test_a_number_of_many_is_drawn_as_often_and_with_its_own_labels(dtype: str) 
 @pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
 def test_it_is_paid_for_and_charged_whatever_the_numbers_are() -> None:
     plain = people()
-    fractions = plain.assign(amount=plain["amount"] + 0.5)
+    fractions = plain.assign(amount=plain["amount"] + np.random.default_rng(0).random(6000))
     for frame, releases in ((plain, [NAMES, LABELS]), (fractions, [NAMES])):
         made = fit(frame)
         of = {entry.purpose: entry.mu_squared for entry in made.ledger_.entries}

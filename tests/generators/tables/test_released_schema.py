@@ -18,6 +18,7 @@ from evenhand.generators.tables.codec import OTHER, TableCodec
 from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.records import as_roles, read_records
 from evenhand.generators.tables.released_schema import (
+    DECIMALS,
     EDGES,
     PURPOSE,
     UndeclaredColumns,
@@ -269,7 +270,7 @@ def purchased(n_fits: int, seed: int) -> list[dict[str, tuple[float, float]]]:
     found = []
     for fit in range(n_fits):
         ledger = Ledger(BUDGET, noise=SeededNoise(1000 * seed + fit), neighbors="add or remove one")
-        plan = BudgetPlan(ledger=ledger, shares={PURPOSE: 0.002})
+        plan = BudgetPlan(ledger=ledger, shares={PURPOSE: 0.002, DECIMALS: 0.002})
         schema = columns.release_schema(plan, 1e-7).schema
         found.append({c.name: c.bounds for c in schema.columns if c.bounds is not None})
     return found

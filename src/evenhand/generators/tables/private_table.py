@@ -35,8 +35,10 @@ from evenhand.generators.tables.named_values import (
 )
 from evenhand.generators.tables.records import Records
 from evenhand.generators.tables.released_schema import (
+    DECIMALS,
     DELTA_SHARE,
     UndeclaredColumns,
+    fractional,
     undeclared,
 )
 from evenhand.generators.tables.released_schema import PURPOSE as SCHEMA
@@ -45,6 +47,7 @@ from evenhand.typing import FloatArray
 BINS: Final = "counts along the numeric columns, for their bins"
 DECLARED: Final = "the declared schema"
 SCHEMA_SHARE: Final = 0.1
+DECIMALS_SHARE: Final = 0.01
 BINS_SHARE: Final = 0.05
 NUMBERS: Final[Mapping[str, float]] = {NAMES: 0.02, LABELS: 0.02}
 NUMBERS_FROM: Final = 1.0
@@ -150,6 +153,8 @@ class PrivateTable(Payload):
     def shares(self, of_method: Mapping[str, float], mu_squared: float) -> dict[str, float]:
         """Return the public plan: what is not released leaves its part to the method."""
         first: dict[str, float] = {SCHEMA: SCHEMA_SHARE} if self.wanted else {}
+        if fractional(self.records, self.schema, self.wanted):
+            first |= {DECIMALS: DECIMALS_SHARE}
         if any(self._kind(name) == "numeric" for name in self.records.table):
             first |= NUMBERS if self.wanted and mu_squared >= NUMBERS_FROM else {}
             first |= {BINS: BINS_SHARE} if self.public_rows is None else {}

@@ -1,11 +1,12 @@
-"""A schema released from the budget: categories and bounds that stand out of noisy counts."""
+"""A schema released from the budget: categories, bounds and decimals that noisy counts show."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -13,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from evenhand.datasets import Schema
+from evenhand.datasets.column_schema import holds_decimals
 from evenhand.datasets.columns import SECONDS, Column, TypedTable, natural_order
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
@@ -22,6 +24,10 @@ from evenhand.generators.tables.records import Records
 from evenhand.typing import FloatArray, IntArray
 
 PURPOSE: Final = "categories and bounds of the columns"
+DECIMALS: Final = "decimals of the columns"
+MOST_DECIMALS: Final = 4
+"""That are released of a column: of numbers with more, none are said."""
+
 DELTA_SHARE: Final = 0.1
 """Share of delta that is set aside for categories; the Gaussian releases speak at the rest."""
 
@@ -29,6 +35,7 @@ _POWERS: Final = np.arange(-20, 51)
 EDGES: Final[FloatArray] = np.concatenate([-(2.0 ** _POWERS[::-1]), [0.0], 2.0**_POWERS])
 """The public grid of bounds: powers of two, both signs, and zero."""
 
+_IS_FLOAT: Final = re.compile(r"[Ff]loat\d+$")
 _YEARS: Final = [f"{year}-01-01" for year in range(1900, 2101, 5)]
 DAYS: Final[FloatArray] = np.array(_YEARS, dtype="datetime64[D]").astype(np.float64)
 """The public grid of bounds of dates, in days since 1970: years, five at a time."""
@@ -43,6 +50,7 @@ _MOST_FAR: Final = 2.0
 _SURE: Final = 3.0  # deviations, which noise exceeds with a probability of .0013
 _LOUD: Final = 2.5  # deviations, .0062: a false alarm of a warning does less harm than silence
 _LITTLE: Final = 0.01  # share of the records that may be left out without a warning
+_FEW: Final = 0.05  # share of the numbers that noise may hide, and that are then rounded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +117,10 @@ class UndeclaredColumns:
     """Of each wanted column. Private."""
     infinite: tuple[str, ...] = ()
     """Columns of numbers some of which are infinite. Private."""
+    decimals: Mapping[str, IntArray] = field(default_factory=dict)
+    """Numbers of 0, 1, ... decimals, and of more than ``MOST_DECIMALS``, in columns of floats whose
+    decimals are not declared. Private.
+    """
 
     @classmethod
     def of(
@@ -118,7 +130,9 @@ class UndeclaredColumns:
         known = {} if declared is None else {c.name: c for c in declared.columns}
         text = [name for name in wanted if _is_text(records, known, name)]
         grid = [name for name in wanted if name not in text]
-        found = records.total(partial(_Counted.of, text, grid), wanted) if wanted else _Counted()
+        floats = fractional(records, declared, wanted)
+        count = partial(_Counted.of, text, grid, floats)
+        found = records.total(count, wanted) if wanted else _Counted()
         # In the order of the texts: the order of the rows must not show in what is released.
         texts = {name: natural_order(counted) for name, counted in found.texts.items()}
         counts = dict(found.grids) | {
@@ -132,6 +146,7 @@ class UndeclaredColumns:
             texts=texts,
             counts=tuple(counts[name] for name in wanted),
             infinite=tuple(name for name in wanted if name in found.infinite),
+            decimals=found.decimals,
         )
 
     @property
@@ -187,7 +202,8 @@ class UndeclaredColumns:
         Parameters
         ----------
         plan : BudgetPlan
-            With a share for ``PURPOSE`` if anything is to be released.
+            With a share for ``PURPOSE`` if anything is to be released, and one for ``DECIMALS`` if
+            columns are ``fractional``.
         delta : float
             For categories.
         """
@@ -199,13 +215,15 @@ class UndeclaredColumns:
         released = plan.release(self.counter, np.concatenate(sums), PURPOSE)
         parts = np.split(released.values, np.cumsum([len(c) for c in sums])[:-1])
         least = threshold(released.sigma, delta, len(wanted), self.records.per_unit)
+        decimals = self._release_decimals(plan)
         warnings: list[str] = []
         doubts: list[str] = []
         for name, noisy in zip(wanted, parts, strict=False):
             if name in self.texts:
                 columns[name] = self._categories(name, noisy, least)
             else:
-                columns[name], doubtful = self._range(name, noisy, released.sigma)
+                column, doubtful = self._range(name, noisy, released.sigma)
+                columns[name] = _with_decimals(column, decimals.get(name))
                 warnings += doubtful
             if name in self._conditions and not table[name].is_bool:
                 # Of booleans nothing is left out: the dtype names both, also where one is not seen,
@@ -234,6 +252,24 @@ class UndeclaredColumns:
         )
         schema = Schema(columns=tuple(columns[name] for name in table))
         return ReleasedSchema(schema=schema, notes=notes, warnings=tuple(warnings))
+
+    def _release_decimals(self, plan: BudgetPlan) -> dict[str, int | None]:
+        """Return how many decimals the numbers of each column have; None where they may have any.
+
+        Privacy
+        -------
+        One Gaussian release of ``ColumnHistograms``: a number adds 1 to the count of its decimals,
+        in each of these columns. Which these are dtypes and the declared schema say. What is
+        declared costs nothing.
+        """
+        told = {name: column.decimals for name, column in self.known.items()}
+        if not self.decimals:
+            return told
+        counter = ColumnHistograms(n_columns=len(self.decimals), per_unit=self.records.per_unit)
+        released = plan.release(counter, np.concatenate([*self.decimals.values()]), DECIMALS)
+        each = np.split(released.values, len(self.decimals))
+        shown = zip(self.decimals, each, strict=True)
+        return told | {name: _decimals_shown(noisy, released.sigma) for name, noisy in shown}
 
     def _range(self, name: str, noisy: FloatArray, sigma: float) -> tuple[ColumnSchema, list[str]]:
         """Return bounds of numbers or dates, and what is doubtful about them as released."""
@@ -287,7 +323,8 @@ def _domain(column: ColumnSchema) -> str:
     """Say what was released of a column: who reads it sees a range that cannot be."""
     if column.bounds is not None:
         ends = (f"{end:.10g}" if isinstance(end, float) else end for end in column.bounds_said)
-        return f"{column.name!r} from {' to '.join(ends)}"
+        places = "" if column.decimals is None else f", decimals {column.decimals}"
+        return f"{column.name!r} from {' to '.join(ends)}{places}"
     named = [c for c in column.categories if c != OTHER]
     rest = f" and {OTHER!r}" if OTHER in column.categories else ""
     many = "1 category" if len(named) == 1 else f"{len(named)} categories"
@@ -339,6 +376,18 @@ def undeclared(records: Records, declared: Schema | None) -> tuple[str, ...]:
     return tuple(wanted)
 
 
+def fractional(records: Records, declared: Schema | None, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns whose decimals are released: undeclared floats, by their dtype."""
+    known = {} if declared is None else {c.name: c for c in declared.columns}
+    return tuple(
+        name
+        for name in wanted
+        if _IS_FLOAT.match(str(records.table[name].dtype))
+        and not _is_text(records, known, name)
+        and (name not in known or known[name].decimals is None)
+    )
+
+
 def _is_text(records: Records, known: dict[str, ColumnSchema], name: str) -> bool:
     if name in records.roles.conditions:
         return True
@@ -362,13 +411,17 @@ class _Counted:
     texts: Mapping[str, Counter[str]] = field(default_factory=dict)
     grids: Mapping[str, IntArray] = field(default_factory=dict)
     infinite: frozenset[str] = frozenset()
+    decimals: Mapping[str, IntArray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, text: Sequence[str], grid: Sequence[str], table: TypedTable) -> _Counted:
+    def of(
+        cls, text: Sequence[str], grid: Sequence[str], floats: Sequence[str], table: TypedTable
+    ) -> _Counted:
         return cls(
             texts={name: _text_counts(table[name]) for name in text},
             grids={name: _grid_counts(table[name]) for name in grid},
             infinite=frozenset(name for name in grid if _is_infinite(table[name])),
+            decimals={name: _decimal_counts(table[name]) for name in floats},
         )
 
     def __add__(self, other: _Counted) -> _Counted:
@@ -376,6 +429,7 @@ class _Counted:
             texts={name: held + other.texts[name] for name, held in self.texts.items()},
             grids={name: held + other.grids[name] for name, held in self.grids.items()},
             infinite=self.infinite | other.infinite,
+            decimals={name: held + other.decimals[name] for name, held in self.decimals.items()},
         )
 
 
@@ -392,6 +446,40 @@ def _grid_counts(column: Column) -> IntArray:
     numbers = numbers[~np.isnan(numbers)]
     at = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
     return np.bincount(at, minlength=len(edges) - 1).astype(np.int64)
+
+
+def _decimal_counts(column: Column) -> IntArray:
+    """Count the numbers of 0, 1, ... decimals as their dtype holds them, and those of more."""
+    own = np.dtype(str(column.dtype).lower())
+    numbers = column.numbers[np.isfinite(column.numbers)]
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest float are whole
+        rounded = [np.round(numbers, n) for n in range(MOST_DECIMALS + 1)]
+        same = [each.astype(own) == numbers.astype(own) for each in rounded]
+    first = np.argmax([*same, np.ones(len(numbers), dtype=np.bool_)], axis=0)
+    return np.bincount(first, minlength=MOST_DECIMALS + 2).astype(np.int64)
+
+
+def _decimals_shown(noisy: FloatArray, sigma: float) -> int | None:
+    """Return the most decimals that stand out of the noise, if it hides few numbers with more."""
+    seen = np.flatnonzero(noisy > -sigma * float(ndtri(_MISTAKE / len(noisy))))
+    if not len(seen) or seen[-1] > MOST_DECIMALS:
+        return None
+    most = int(seen[-1])
+    hidden = max(float(noisy[most + 1 :].sum()), 0.0) + _SURE * sigma
+    return most if hidden <= _FEW * float(noisy.sum()) else None
+
+
+def _with_decimals(column: ColumnSchema, decimals: int | None) -> ColumnSchema:
+    """Return a column with decimals and bounds that have no more, if floats hold such numbers."""
+    assert column.bounds is not None
+    if decimals is None or column.date_unit is not None:
+        return column
+    low, high = column.bounds
+    if not holds_decimals((low, high), decimals):
+        return column
+    per_unit = 10**decimals
+    ends = math.floor(low * per_unit) / per_unit, math.ceil(high * per_unit) / per_unit
+    return replace(column, bounds=ends, decimals=decimals)
 
 
 def _is_infinite(column: Column) -> bool:
