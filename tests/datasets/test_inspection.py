@@ -261,12 +261,19 @@ def test_roles_are_no_features_and_are_not_stopped() -> None:
 
 
 def test_the_schema_is_of_public_rows_and_names_no_private_category() -> None:
-    public = table(job="nurse", age=np.arange(N) % 40 + 30)
-    schema = inspect(table(job="spy"), label="loan", sensitive="sex", public=public).schema
+    warm = 36.0 + np.arange(N) % 40 / 10
+    public = table(job="nurse", age=np.arange(N) % 40 + 30, warm=warm)
+    private = table(job="spy", warm=warm / 7)
+    schema = inspect(private, label="loan", sensitive="sex", public=public).schema
     assert schema is not None
     known = {column.name: column for column in schema.columns}
     assert known["job"].categories == ("nurse",)
     assert (known["age"].bounds, known["age"].integer) == ((30.0, 69.0), True)
+    assert (known["warm"].bounds, known["warm"].decimals) == ((36.0, 39.9), 1)
+    alone = inspect(private, label="loan", sensitive="sex").schema
+    assert alone is not None
+    read = {column.name: column.decimals for column in alone.columns}
+    assert (read["age"], read["warm"]) == (0, None)  # dtypes say which numbers are whole, no more
     assert "spy" not in str(schema)
 
 

@@ -26,8 +26,8 @@ def test_the_kinds_are_read_off_public_rows() -> None:
     schema = Schema.of_public(PUBLIC)
     assert schema == Schema(
         columns=(
-            ColumnSchema(name="age", kind="numeric"),
-            ColumnSchema(name="score", kind="numeric", missing=True),
+            ColumnSchema(name="age", kind="numeric", decimals=0),
+            ColumnSchema(name="score", kind="numeric", missing=True, decimals=1),
             ColumnSchema(name="city", kind="categorical", categories=("Bonn", "Ulm"), missing=True),
             ColumnSchema(name="member", kind="categorical", categories=("False", "True")),
             ColumnSchema(name="state", kind="categorical", categories=("2", "10", "x")),
@@ -47,7 +47,11 @@ def test_the_way_pandas_stores_text_makes_no_difference(dtype: str) -> None:
 )
 def test_the_way_pandas_stores_numbers_makes_no_difference(dtype: str) -> None:
     column = pd.DataFrame({"a": pd.Series([1, 3], dtype=dtype)})
-    assert Schema.of_public(column).columns == (ColumnSchema(name="a", kind="numeric"),)
+    whole = ColumnSchema(name="a", kind="numeric", decimals=0)
+    assert Schema.of_public(column).columns == (whole,)
+    halves = pd.DataFrame({"a": pd.Series([1.5, 3, None], dtype="float32")})
+    assert Schema.of_public(halves).columns[0].decimals == 1
+    assert Schema.of_public(halves / 7).columns[0].decimals is None
 
 
 def test_categories_of_rows_taken_away_are_not_read() -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from evenhand._checks import at_least, decimals, one_of
 from evenhand._stored import stored
-from evenhand.datasets.columns import SECONDS, Column, DateUnit, Kind, text_of
+from evenhand.datasets.columns import SECONDS, Column, DateUnit, Kind, holds_decimals, text_of
 from evenhand.datasets.patterns import MADE, Pattern
 from evenhand.typing import FloatArray
 
@@ -213,11 +213,6 @@ class ColumnSchema:
         if self.integer:
             return out | {"integer": True}
         return out | ({} if self.decimals is None else {"decimals": self.decimals})
-
-
-def holds_decimals(bounds: tuple[float, float], n: int) -> bool:
-    """Whether floats between these bounds tell numbers of so many decimals apart."""
-    return n == 0 or max(map(abs, bounds)) * 10.0**n < 2.0**53
 
 
 def declared_column(name: str, said: str | Sequence[object] | Mapping[str, Any]) -> ColumnSchema:

@@ -28,9 +28,17 @@ DateUnit: TypeAlias = Literal["day", "second"]
 SECONDS: Final[Mapping[str, int]] = {"day": 86_400, "second": 1}
 """What dates are counted in, and the seconds that it has."""
 
+MOST_DECIMALS: Final = 4
+"""That are read off numbers, or released: of a column with more, none are said."""
+
 _NUMERIC = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
 _ALIKE = frozenset({"string", "boolean", "integer", "floating"})
 _CATEGORICAL = frozenset({"string", "boolean", "mixed-integer", "categorical"})
+
+
+def holds_decimals(bounds: tuple[float, float], n: int) -> bool:
+    """Whether floats between these bounds tell numbers of so many decimals apart."""
+    return n == 0 or max(map(abs, bounds)) * 10.0**n < 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +196,36 @@ class Column:
                 f"learnt where the schema of the training declares it as categorical."
             )
         return numbers
+
+    @property
+    def decimal_counts(self) -> IntArray:
+        """How many numbers have 0, 1, ... decimals, as the dtype holds them; the last: more.
+
+        Examples
+        --------
+        >>> Column(pd.Series([36.7, 36.0, 12.55, 0.1 + 0.2])).decimal_counts
+        array([1, 1, 1, 0, 0, 1])
+        """
+        small = str(self.dtype).lower() in ("float16", "float32")
+        own = np.dtype(str(self.dtype).lower() if small else np.float64)
+        numbers = self.numbers[np.isfinite(self.numbers)]
+        with np.errstate(over="ignore", invalid="ignore"):  # near the largest float all are whole
+            rounded = [np.round(numbers, n) for n in range(MOST_DECIMALS + 1)]
+            same = [each.astype(own) == numbers.astype(own) for each in rounded]
+        first = np.argmax([*same, np.ones(len(numbers), dtype=np.bool_)], axis=0)
+        return np.bincount(first, minlength=MOST_DECIMALS + 2).astype(np.int64)
+
+    @property
+    def decimals(self) -> int | None:
+        """The decimals that its numbers have at most; None where they have more than 4.
+
+        None too where floats of this size do not tell such numbers apart.
+        """
+        seen = np.flatnonzero(self.decimal_counts)
+        if not len(seen) or seen[-1] > MOST_DECIMALS:
+            return None
+        numbers, most = self.numbers[np.isfinite(self.numbers)], int(seen[-1])
+        return most if holds_decimals((numbers.min(), numbers.max()), most) else None
 
     def since_1970(self, unit: DateUnit) -> FloatArray:
         """Whole days or seconds from 1970-01-01 to each date, NaN where missing.

@@ -279,9 +279,8 @@ def _with_bounds(column: ColumnSchema, public: Column) -> ColumnSchema:
         return column
     numbers = public.numbers[~public.missing]
     low, high = float(numbers.min()), float(numbers.max())
-    whole = pd.api.types.is_integer_dtype(public.dtype)
     bounds = (low, high) if np.isfinite([low, high]).all() and low < high else None
-    return replace(column, bounds=bounds, integer=whole)
+    return replace(column, bounds=bounds)
 
 
 def _by_dtype(column: Column) -> ColumnSchema | None:

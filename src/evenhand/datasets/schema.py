@@ -83,7 +83,8 @@ class Schema:
         -------
         Schema
             Numbers are numeric; text, booleans and the pandas category dtype are categorical.
-            ``missing`` is set where a public value is missing.
+            ``missing`` is set where a public value is missing, ``decimals`` are those that public
+            numbers have at most, up to 4.
         """
         at_least("max_categories", max_categories, 1)
         table = TypedTable.of(frame, "public table", keeps=False)
@@ -99,7 +100,11 @@ class Schema:
                 )
             missing = bool(column.missing.any())
             if column.kind == "numeric" and name not in forced:
-                columns.append(ColumnSchema(name=name, kind="numeric", missing=missing))
+                columns.append(
+                    ColumnSchema(
+                        name=name, kind="numeric", missing=missing, decimals=column.decimals
+                    )
+                )
                 continue
             found = ("False", "True") if column.inferred == "boolean" else column.texts
             if len(found) > max_categories:

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from marks import FAINT
 
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column
+from evenhand.datasets.columns import MOST_DECIMALS, Column, TypedTable
 from evenhand.datasets.schema import ColumnSchema
+from evenhand.estimators.drawn_rows import _by_public_rows
 from evenhand.generators import (
     MarginalSynthesizer,
     MeanEmbeddingSynthesizer,
@@ -29,10 +30,8 @@ from evenhand.generators.tables.named_values import wide_columns
 from evenhand.generators.tables.records import as_roles, read_records
 from evenhand.generators.tables.released_schema import (
     DECIMALS,
-    MOST_DECIMALS,
     PURPOSE,
     UndeclaredColumns,
-    _decimal_counts,
     _decimals_shown,
     _with_decimals,
     undeclared,
@@ -240,6 +239,16 @@ def test_no_record_and_no_unit_moves_the_counts_of_decimals_by_more_than_is_char
     assert declared == pytest.approx((3 if unit else 1) * 2.0)  # four columns
 
 
+def test_decimals_of_public_rows_beside_noisy_counts_are_theirs() -> None:
+    public = undeclared_rows()[["warm", "paid", "visits", "score"]].head(200)
+    private = pd.DataFrame({name: np.linspace(30, 50, 50) for name in public})
+    schema, *_ = _by_public_rows(private, TypedTable.of(public, "public rows"), None)
+    assert [column.decimals for column in schema.columns] == [1, 2, 0, None]
+    # Public numbers that have more digits than floats tell apart say nothing of decimals.
+    assert Column(pd.Series([2.0**41 + 0.5, 0.1234])).decimals is None
+    assert Column(pd.Series([2.0**41 + 0.5, 0.12])).decimals == 2
+
+
 @given(
     steps=st.lists(st.integers(-(10**7), 10**7), min_size=1, max_size=30),
     places=st.integers(0, 6),
@@ -249,7 +258,7 @@ def test_decimals_are_counted_as_a_file_shows_them(
     steps: list[int], places: int, dtype: str
 ) -> None:
     numbers = [step / 10**places for step in steps]
-    found = _decimal_counts(Column(pd.Series([*numbers, np.nan], dtype=dtype)))
+    found = Column(pd.Series([*numbers, np.nan], dtype=dtype)).decimal_counts
     shown = [f"{x:.{places}f}".rstrip("0").partition(".")[2] if places else "" for x in numbers]
     by_hand = np.bincount([min(len(text), MOST_DECIMALS + 1) for text in shown], minlength=6)
     assert found.tolist() == by_hand.tolist()
@@ -257,7 +266,7 @@ def test_decimals_are_counted_as_a_file_shows_them(
 
 def test_numbers_beyond_what_floats_tell_apart_are_counted_without_a_word() -> None:
     ends = [np.finfo(float).max, -np.finfo(float).max, 2.0**60 + 2**20, np.inf, np.nan]
-    assert _decimal_counts(Column(pd.Series(ends))).tolist() == [3, 0, 0, 0, 0, 0]
+    assert Column(pd.Series(ends)).decimal_counts.tolist() == [3, 0, 0, 0, 0, 0]
     # Numbers up to 2^50 of four decimals have more digits than a float: nothing is said of them.
     column = ColumnSchema(name="x", kind="numeric", bounds=(0.0, 2.0**50))
     assert _with_decimals(column, 4) is column

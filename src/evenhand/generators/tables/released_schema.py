@@ -14,8 +14,14 @@ import numpy as np
 from scipy.special import ndtri
 
 from evenhand.datasets import Schema
-from evenhand.datasets.column_schema import holds_decimals
-from evenhand.datasets.columns import SECONDS, Column, TypedTable, natural_order
+from evenhand.datasets.columns import (
+    MOST_DECIMALS,
+    SECONDS,
+    Column,
+    TypedTable,
+    holds_decimals,
+    natural_order,
+)
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import OTHER
@@ -25,9 +31,6 @@ from evenhand.typing import FloatArray, IntArray
 
 PURPOSE: Final = "categories and bounds of the columns"
 DECIMALS: Final = "decimals of the columns"
-MOST_DECIMALS: Final = 4
-"""That are released of a column: of numbers with more, none are said."""
-
 DELTA_SHARE: Final = 0.1
 """Share of delta that is set aside for categories; the Gaussian releases speak at the rest."""
 
@@ -421,7 +424,7 @@ class _Counted:
             texts={name: _text_counts(table[name]) for name in text},
             grids={name: _grid_counts(table[name]) for name in grid},
             infinite=frozenset(name for name in grid if _is_infinite(table[name])),
-            decimals={name: _decimal_counts(table[name]) for name in floats},
+            decimals={name: table[name].decimal_counts for name in floats},
         )
 
     def __add__(self, other: _Counted) -> _Counted:
@@ -446,17 +449,6 @@ def _grid_counts(column: Column) -> IntArray:
     numbers = numbers[~np.isnan(numbers)]
     at = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
     return np.bincount(at, minlength=len(edges) - 1).astype(np.int64)
-
-
-def _decimal_counts(column: Column) -> IntArray:
-    """Count the numbers of 0, 1, ... decimals as their dtype holds them, and those of more."""
-    own = np.dtype(str(column.dtype).lower())
-    numbers = column.numbers[np.isfinite(column.numbers)]
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers near the largest float are whole
-        rounded = [np.round(numbers, n) for n in range(MOST_DECIMALS + 1)]
-        same = [each.astype(own) == numbers.astype(own) for each in rounded]
-    first = np.argmax([*same, np.ones(len(numbers), dtype=np.bool_)], axis=0)
-    return np.bincount(first, minlength=MOST_DECIMALS + 2).astype(np.int64)
 
 
 def _decimals_shown(noisy: FloatArray, sigma: float) -> int | None:
