@@ -209,11 +209,11 @@ class Column:
         small = str(self.dtype).lower() in ("float16", "float32")
         own = np.dtype(str(self.dtype).lower() if small else np.float64)
         numbers = self.numbers[np.isfinite(self.numbers)]
+        least = np.full(len(numbers), MOST_DECIMALS + 1, dtype=np.int8)
         with np.errstate(over="ignore", invalid="ignore"):  # near the largest float all are whole
-            rounded = [np.round(numbers, n) for n in range(MOST_DECIMALS + 1)]
-            same = [each.astype(own) == numbers.astype(own) for each in rounded]
-        first = np.argmax([*same, np.ones(len(numbers), dtype=np.bool_)], axis=0)
-        return np.bincount(first, minlength=MOST_DECIMALS + 2).astype(np.int64)
+            for n in reversed(range(MOST_DECIMALS + 1)):
+                least[np.round(numbers, n).astype(own) == numbers.astype(own)] = n
+        return np.bincount(least, minlength=MOST_DECIMALS + 2).astype(np.int64)
 
     @property
     def decimals(self) -> int | None:
