@@ -179,7 +179,7 @@ def _of_numbers(values: pd.Series[Any], name: str, role: str) -> list[Finding | 
             return [Finding(problem=Problem.IDENTIFIER)]
     elif n > 1 and names_an_id(name) and n <= len(probe) / 2:
         return [Finding(problem=Problem.REPEATED_ID)]
-    codes = missing_codes(Column(probe).numbers)
+    codes = missing_codes(probe.to_numpy(dtype=np.float64, na_value=np.nan))
     far = Finding(problem=Problem.MISSING_CODE, detail=some(codes)) if codes else None
     return [_constant(2 if n > 1 else values.nunique()), far]
 
