@@ -32,9 +32,10 @@ and .2635 of weight 1; .3363, .2814 and .2513 of 4; **.3345, .2798 and .2491 of 
 and .2483 of 64.
 Under a margin students follow themselves on these rows, too, which three seeds suggested. Rows of
 counts ran again with all that. (That all drawn rows weigh as 1000 real ones beside these is a guess
-that three seeds did not contradict: public rows alone were no better where they are many.) Rows of counts ran once more when the odds
-of labels had a temperature (``MarginalSynthesizer``), which was chosen for calibration, on private
-rows of Maryland, Bank and Adult: errors changed by less than their intervals.
+that three seeds did not contradict: public rows alone were no better where they are many.)
+Rows of counts ran once more when the odds of labels had a temperature (``MarginalSynthesizer``),
+which was chosen for calibration, on private rows of Maryland, Bank and Adult: errors changed by
+less than their intervals.
 
 **Results**: every seed is a split of its own (25 % test, of the rest 20 % public), the same for
 every way; noise from the operating system (floating-point), delta 1e-5, defaults throughout. All

@@ -41,7 +41,8 @@ they ran; the verdict of the first three stays beside it.
 Then the odds of labels were tilted (``tilt``), which was chosen on private rows of Credit (other
 splits' test rows among them), Bank and Maryland, and all of ours ran again on all splits, by the
 same rules; rows of the rivals stand. Before, ours was level with AIM on Adult at epsilon 10 (.9178
-for .9164 on the first three splits, .9167 for .9177 on five more), and on Credit (.7767 for .7803). When the odds of labels had a temperature all of ours ran once more.
+for .9164 on the first three splits, .9167 for .9177 on five more), and on Credit (.7767 for .7803).
+When the odds of labels had a temperature all of ours ran once more.
 
 How many iterations a fit of AIM has was chosen on a split of Adult that is none of these (seed
 100), by its time alone. "no" rows stay.
