@@ -18,7 +18,7 @@ from evenhand.privacy import ConfidentGNMax, DatabaseStore, GNMax
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.ledger_store import mu_squared_of
 
-from .conftest import command
+from .conftest import command, people
 
 Run = Callable[..., Any]
 
@@ -86,6 +86,20 @@ def test_the_training_table_as_test_table_is_warned_of_and_nothing_keeps_that(
     assert "training rows" not in done.stdout
     for file in Path("model").iterdir():
         assert b"training rows" not in file.read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--public", "--calibration"])
+def test_another_table_of_training_as_test_table_is_warned_of(
+    town: Path, run: Run, option: str
+) -> None:
+    people(400, 3).to_csv("known.csv", index=False)
+    asks = {"--method": "dpsgd", "--teachers": None, "--margin": "0.4"}
+    changes = {**asks, "--fairness": "equalized-odds", "--calibration": "public.csv"}
+    people(400, 4).to_csv("public.csv", index=False)
+    words = command({**changes, "--test": "known.csv", option: "known.csv"})
+    done = run(*words, "--group-thresholds")
+    assert f"warning: --test known.csv holds what {option} known.csv holds" in done.stderr
+    assert "training rows" not in done.stdout
 
 
 def test_a_file_of_the_training_folder_as_test_table_is_warned_of(town: Path, run: Run) -> None:

@@ -43,7 +43,7 @@ def synthesize(given: SynthesizeOptions) -> None:
     data = _data_of(given)
     files = _require_room(given, data)
     if given.test is not None:
-        warn_of_training_rows(given.private, given.test)
+        warn_of_training_rows(given.test, private=given.private)
     with progress_bars() as bars:
         bars.begin(f"reading {given.private}")
         generator, summary, measured = _make(given, data, files, bars)

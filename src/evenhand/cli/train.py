@@ -133,7 +133,9 @@ def _read_trial(
     """Read the test table, if there is one, and refuse one that no such model is measured on."""
     if given.test is None:
         return None
-    results.warn_of_training_rows(given.private, given.test)
+    results.warn_of_training_rows(
+        given.test, private=given.private, public=given.public, calibration=given.calibration
+    )
     trial = results.read_trial(given.test, given.roles, tables.grouping, images=given.images)
     known = _known_groups(given, tables, labelled)
     trial.check(tables.like, tables.y.unique().tolist(), known, tables.schema)
