@@ -106,6 +106,18 @@ def test_a_column_of_one_value_is_refused_and_the_value_is_not_quoted(
     assert "Zoe" not in said
 
 
+def test_decisions_of_one_class_are_assessed_where_all_classes_are_named(
+    decisions: str, run: Run, refuse: Callable[..., str]
+) -> None:
+    pd.read_csv(decisions).assign(prediction="refused").to_csv(decisions, index=False)
+    words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
+    assert "name all of them with --classes A,B" in refuse(*words)
+    said = json.loads(run(*words, "--classes", "granted, refused", "--json").stdout)
+    assert said["classes"] == ["granted", "refused"]
+    assert "--classes must be names" in refuse(*words, "--classes", "granted,,refused")
+    assert "must be all classes" in refuse(*words, "--classes", "granted,denied")
+
+
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_charged(
     decisions: str, refuse: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

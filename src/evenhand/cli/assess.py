@@ -48,6 +48,14 @@ class AssessOptions(ReadsTables):
             show_default="not known: how often each class is decided is compared alone",
         ),
     ] = None
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="All classes, of which some may have been decided for nobody.",
+            show_default="those that occur, which are then taken as public",
+        ),
+    ] = None
     reference: Annotated[str, options.reference()] = "pairwise"
     ledger: Annotated[
         str | None,
@@ -93,6 +101,7 @@ def assess(given: AssessOptions) -> None:
     accounts.require_whole(given.ledger, given.account_epsilon)
     if given.out is not None:  # before anything is spent
         require_place(given.out, overwrite=given.overwrite)
+    named = None if given.classes is None else options.names("--classes", given.classes)
     read = tables.read(given.decisions)
     read.require([given.prediction], "which --prediction names")
     groups = tables.group_columns(read, given.groups_private, option="--groups-private")
@@ -114,6 +123,7 @@ def assess(given: AssessOptions) -> None:
             {str(name): groups[name].tolist() for name in groups},
             epsilon=given.epsilon,
             truth=truth,
+            classes=named,
             reference=given.reference,
             account=account,
         )

@@ -280,7 +280,7 @@ def _names(name: str, given: Sequence[Any] | None, labels: Sequence[Any]) -> tup
         raise ValueError(
             f"All rows have one class, {_values.listed(names)}: there is nothing to compare, and "
             f"nothing was released. Take the column of the decisions; if there are classes that "
-            f"nobody got, name all of them (in Python: classes=)."
+            f"nobody got, name all of them with --classes A,B (in Python: classes=)."
         )
     strange = [label for label in there if label not in names]
     if strange or len(names) < 2:
