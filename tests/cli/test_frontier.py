@@ -128,6 +128,15 @@ def test_runs_without_a_gap_stand_on_no_front_and_that_is_said(spec: Path) -> No
     assert "No run has both an error and a gap that are numbers" in " ".join(result.output.split())
 
 
+def test_a_method_that_was_chosen_is_said_with_the_reason(spec: Path) -> None:
+    chosen = '[[runs]]\nmethod = "auto"\nepsilon = 2\nneighbors = "add or remove one"\n'
+    spec.write_text(TABLES + chosen)
+    why = "Method dpsgd, chosen by public numbers and wishes alone: "
+    assert why in " ".join(run("grid.toml", "--out", "front").stdout.split())
+    (said,) = json.loads(run("grid.toml", "--out", "front", "--json").stdout)["choices"]
+    assert said.startswith(why)
+
+
 def test_a_grid_without_private_rows_releases_nothing(spec: Path) -> None:
     spec.write_text(GRID.replace("[data]", '[data]\nkind = "public stand-in"'))
     result = run("grid.toml", "--out", "front")

@@ -405,6 +405,8 @@ def test_privacy_of_the_record_and_of_an_attribute_do_not_stand_on_one_frontier(
         ("margin = 0.1", 'unit = "person"', ["fair-shares"]),
         ("", 'unit = "person"', ["pate"]),
         ("blind_margin = 0.1\nconfidence = 0.9", "", ["dpsgd"]),
+        ('neighbors = "add or remove one"', "", ["dpsgd"]),
+        ('neighbors = "replace one"', "", ["pate"]),
     ],
 )
 def test_auto_stands_for_the_method_that_fits_the_case(
@@ -413,6 +415,19 @@ def test_auto_stands_for_the_method_that_fits_the_case(
     for name in ("private", "public", "test"):
         (tmp_path / f"{name}.csv").write_text("x,sex,person,y\n1,a,p,0\n2,b,q,1\n")
     run = f'[[runs]]\nmethod = "auto"\nepsilon = 1\n{more}\n'
-    settings = Grid.from_toml(write(f"{FILES}{unit}\n{run}")).settings()
+    grid = Grid.from_toml(write(f"{FILES}{unit}\n{run}"))
+    settings = grid.settings()
     assert [setting.method for setting in settings] == methods
     assert all(setting.arguments["epsilon"] == 1.0 for setting in settings)
+    said = "Method {}, chosen by public numbers and wishes alone"
+    assert [words.split(":")[0] for words in grid.choices] == [said.format(m) for m in methods]
+
+
+def test_a_change_that_the_claim_is_about_anyway_is_no_argument_that_nothing_reads(
+    write: Write,
+) -> None:
+    run = '[[runs]]\nmethod = "dpsgd"\nepsilon = 1\nneighbors = '
+    (setting,) = Grid.from_toml(write(f'{ADULT}{run}"add or remove one"\n')).settings()
+    assert "neighbors" not in setting.arguments
+    with pytest.raises(ValueError, match="is not read by method = 'dpsgd'"):
+        Grid.from_toml(write(f'{ADULT}{run}"replace one"\n'))

@@ -131,6 +131,7 @@ def frontier(given: FrontierOptions) -> None:
         cost = ReleaseCost.of(kept)
         useless = sum(run.no_better is True for run in found)
         summary = _summary(done, cost, given.out) | {"n_no_better": useless}
+        summary["choices"] = list(grid.choices)
         if found:
             bars.begin("writing the page")
             from evenhand.frontier.page.write import write_page
@@ -181,6 +182,7 @@ def _show(summary: dict[str, Any], runs: list[Run], cost: ReleaseCost) -> None:
         f"{summary['n_before']} were there already; {len(runs)} of {summary['n_settings']} are in "
         f"{summary['folder']}."
     )
+    show(*summary["choices"])
     if runs:
         _show_front(runs)
     if marked := sorted({run.setting.method for run in runs if run.as_printed}):

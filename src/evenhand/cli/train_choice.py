@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.train_limits import NOT_ALWAYS_READ, read_after
 from evenhand.cli.train_options import DEMOGRAPHIC_PARITY, TrainOptions
-from evenhand.methods import METHODS
 
 if TYPE_CHECKING:
     from evenhand.estimators.choosing import Choice
@@ -27,7 +26,7 @@ def resolved(
     public : collection of str
         The same of the public table.
     """
-    from evenhand.estimators.choosing import Case, choose, counts_pay
+    from evenhand.estimators.choosing import Case, choose, counts_pay, only_of_teachers
     from evenhand.fairness.notion import RateNotion
     from evenhand.privacy import Budget
 
@@ -37,13 +36,14 @@ def resolved(
             "--margin 0.05; or name a method that keeps none, and only measure it: --method dpsgd."
         )
     notion, epsilon = given.notion, given.epsilon
+    asked = given.given & (NOT_ALWAYS_READ.keys() - read_after(given.given))
     budget = None if epsilon is None else Budget(epsilon=epsilon, delta=given.delta)
     case = Case(
         protect=given.protect or "record",
         units=given.unit is not None,
         account=given.ledger is not None,
         streams=given.streams,
-        for_teachers=bool(_of_teachers(given)),
+        for_teachers=bool(only_of_teachers({name: getattr(given, name) for name in asked})),
         margin=given.margin is not None and not given.blind_rule,
         of_decisions_alone=notion.name == DEMOGRAPHIC_PARITY,
         of_true_classes=notion.needs_labels,
@@ -72,20 +72,6 @@ def resolved(
 def _named(sensitive: Collection[str] | None, columns: Collection[str]) -> bool:
     """Whether a table has the sensitive columns, as far as its columns are known."""
     return not columns or all(name in columns for name in sensitive or ())
-
-
-def _of_teachers(given: TrainOptions) -> list[str]:
-    """Return the options that were given, and that teachers alone read."""
-    by_gradients, after = METHODS["dpsgd"], read_after(given.given)
-    teachers = METHODS["fair-shares"], METHODS["pate"]
-    return [
-        option
-        for option in NOT_ALWAYS_READ
-        if option in given.beyond(by_gradients)
-        and option not in after
-        and not by_gradients.accepts(option)
-        and any(known.accepts(option) for known in teachers)
-    ]
 
 
 def _scaled(given: TrainOptions) -> bool:

@@ -470,7 +470,8 @@ class TrainOptions(TrainsOnPictures, ReadsPrivate):
 
     def beyond(self, known: MethodSpec) -> frozenset[str]:
         """Return what was given, but for a change that the method's claim is about anyway."""
-        return self.given - ({"neighbors"} if self.neighbors == known.neighbors else set())
+        promised = known.promises("neighbors", self.neighbors)
+        return self.given - ({"neighbors"} if promised else set())
 
     @property
     def notion(self) -> type[Notion]:

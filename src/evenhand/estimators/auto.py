@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
 from evenhand.datasets.parquet import ParquetRows
-from evenhand.estimators.choosing import Case, Choice, choose, counts_pay, scales
+from evenhand.estimators.choosing import Case, Choice, choose, counts_pay, only_of_teachers, scales
 from evenhand.estimators.classifier import Arguments, checked_budget
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.given_rows import coded_labels, may_be_pictures
@@ -26,7 +26,6 @@ from evenhand.estimators.synthetic_rows import SYNTHETIC
 from evenhand.fairness import DemographicParity
 from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.fairness.notions import require_notion
-from evenhand.methods import METHODS
 from evenhand.privacy import Budget, Ledger, SeededNoise
 from evenhand.privacy.noise import Noise
 from evenhand.teachers import OutsideVotes
@@ -237,7 +236,8 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
             units=given["unit_ids"] is not None,
             account=given["ledger"] is not None,
             streams=isinstance(X, ParquetRows),
-            for_teachers=self.neighbors not in (None, METHODS["dpsgd"].neighbors),
+            for_teachers=self.neighbors is not None
+            and bool(only_of_teachers({"neighbors": self.neighbors})),
             margin=fairness is not None,
             of_decisions_alone=fairness is None or fairness.name == DemographicParity.name,
             of_true_classes=getattr(fairness, "needs_labels", False),

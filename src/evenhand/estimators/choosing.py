@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from evenhand.estimators.spec import MethodSpec
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget
 
-__all__ = ["Case", "Choice", "choose", "counts_pay", "scales"]
+__all__ = ["Case", "Choice", "choose", "counts_pay", "only_of_teachers", "scales"]
 
 LEAST_MU_FOR_COUNTS: Final = 0.25
 """Of the budget; epsilon 1 at delta 1e-5 has .27, at 1e-6 .24. With less, noise leaves the counts
@@ -129,6 +130,23 @@ probabilities stand for true classes, as the claim warns."
         counts=thresholds and case.counts,
         tightening=float(thresholds and not case.confident),
     )
+
+
+def only_of_teachers(asked: Mapping[str, Any]) -> list[str]:
+    """Return which settings, of those that were asked for, teachers read and DP-SGD does not.
+
+    Examples
+    --------
+    >>> only_of_teachers({"epsilon": 1.0, "n_teachers": 50, "neighbors": "add or remove one"})
+    ['n_teachers']
+    """
+    by_gradients, teachers = METHODS["dpsgd"], (METHODS["fair-shares"], METHODS["pate"])
+    return [
+        name
+        for name, value in asked.items()
+        if not (by_gradients.accepts(name) or by_gradients.promises(name, value))
+        and any(known.accepts(name) for known in teachers)
+    ]
 
 
 def counts_pay(asked: bool | None, budget: Budget | None) -> bool:

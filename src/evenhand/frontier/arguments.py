@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from evenhand import _checks
 from evenhand._words import ADMIT_BY, ANSWERS, AUTO, NEIGHBORS, POINTS, REFERENCES
-from evenhand.estimators.choosing import Case, choose
+from evenhand.estimators.choosing import Case, choose, only_of_teachers
 from evenhand.estimators.spec import MethodSpec
 from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness.notion import RateNotion
@@ -150,6 +150,8 @@ def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) ->
             continue
         if name in ("method", *OF_ANY) or any(_varies(SUBJECTS[m], name) for m in methods):
             continue
+        if all(any(SUBJECTS[m].promises(name, value) for m in methods) for value in values):
+            continue
         readers = ", ".join(repr(m) for m, known in SUBJECTS.items() if _varies(known, name))
         raise ValueError(
             f"{name} = {_said(values)} is not read by method = {_said(methods)} beside it, but by "
@@ -159,35 +161,34 @@ def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) ->
 
 def chosen_methods(
     run: Mapping[str, Sequence[Plain]], units: bool
-) -> list[dict[str, Sequence[Plain]]]:
-    """Return a product with the methods that fit its cases in the place of ``"auto"``.
+) -> list[tuple[dict[str, Sequence[Plain]], str]]:
+    """Return a product with the methods that fit its cases in the place of ``"auto"``, and why.
 
     A notion about true classes may need another method than one about decisions, so each has a
-    product of its own. ``units`` says whether a unit may have several records.
+    product of its own. ``units`` says whether a unit may have several records. Where no method was
+    to be chosen, there is no reason.
     """
     if AUTO not in run["method"]:
-        return [dict(run)]
-    by_gradients = SUBJECTS["dpsgd"]
-    of_teachers = (SUBJECTS["fair-shares"], SUBJECTS["pate"])
-    found: list[dict[str, Sequence[Plain]]] = []
+        return [(dict(run), "")]
+    found: list[tuple[dict[str, Sequence[Plain]], str]] = []
     for notion in run.get("fairness", (DEFAULTS["fairness"],)):
         case = Case(
             margin="margin" in run,
             of_decisions_alone=notion == DEFAULTS["fairness"],
             for_teachers=any(
-                not (_varies(by_gradients, name) or _of_a_rule(name, run))
-                and any(_varies(method, name) for method in of_teachers)
-                for name in run
-                if name not in ("method", "fairness", *OF_ANY)
+                only_of_teachers({name: value})
+                for name, values in run.items()
+                if name not in ("method", *OF_ANY) and not _of_a_rule(name, run)
+                for value in values
             ),
             units=units,
         )
-        chosen = choose(case).method
-        methods = tuple(dict.fromkeys(chosen if m == AUTO else m for m in run["method"]))
+        choice = choose(case)
+        methods = tuple(dict.fromkeys(choice.method if m == AUTO else m for m in run["method"]))
         own = {name: values for name, values in run.items() if name != "fairness"}
         if notion != DEFAULTS["fairness"]:
             own["fairness"] = (notion,)
-        found.append({**own, "method": methods})
+        found.append(({**own, "method": methods}, choice.said))
     return found
 
 

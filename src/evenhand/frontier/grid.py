@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -81,18 +81,24 @@ class Grid:
     runs: tuple[Mapping[str, Sequence[Plain]], ...]
     seeds: tuple[int, ...] = (0,)
     title: str = ""
+    choices: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """Which methods stand in the place of ``"auto"``, each with the reason."""
 
     def __post_init__(self) -> None:
         if not self.runs:
             raise ValueError("The grid has nothing to run: add a table [[runs]] with a method.")
         runs: list[Mapping[str, Sequence[Plain]]] = []
+        reasons: list[str] = []
         units = self.data.unit is not None
 
         def read(run: Mapping[str, Sequence[Plain]]) -> None:
-            runs.extend(map(_read, chosen_methods(_values_of(run), units)))
+            for product, why in chosen_methods(_values_of(run), units):
+                runs.append(_read(product))
+                reasons.append(why)
 
         _checks.together(partial(read, run) for run in self.runs)
         object.__setattr__(self, "runs", tuple(runs))
+        object.__setattr__(self, "choices", tuple(dict.fromkeys(filter(None, reasons))))
         methods = [str(method) for run in self.runs for method in run["method"]]
         _checks.together(
             (
