@@ -38,6 +38,9 @@ _WRITES: Final = {
 }
 """What writes a folder of each kind."""
 
+_READS: Final = {"model": "evenhand.load", "generator": "evenhand.generators.load"}
+"""What reads one in Python."""
+
 Damaged = type[ValueError]
 """The error that says that a folder of its kind is not what was saved."""
 
@@ -243,8 +246,9 @@ def _digests(
             f"{FORMAT}. Go on with the version that wrote it ({wrote!r}), or "
             f"train again and save: another release of the private data, with a cost of its own."
         )
-    if head.get("kind") not in kinds:
-        raise damaged(f"{path} holds a {head.get('kind')!r}, not a {' or a '.join(kinds)}.")
+    if (kind := head.get("kind")) not in kinds:
+        other = f" {_READS[kind]} reads it." if kind in tuple(_READS) else ""
+        raise damaged(f"{path} holds a {kind!r}, not a {' or a '.join(kinds)}.{other}")
     files = head.get("files")
     if not isinstance(files, dict) or not files:
         raise damaged(f"{path} is damaged: its {MANIFEST} names no file.")

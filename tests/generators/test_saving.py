@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import evenhand
 from evenhand import Budget
 from evenhand._folder import seal
+from evenhand.estimators.saving.model_folder import ModelDamaged
 from evenhand.generators import MeanEmbeddingSynthesizer, NotedWarning, load
 from evenhand.generators.saving import GeneratorDamaged
 from evenhand.privacy import Guarantee
@@ -75,6 +77,14 @@ def test_a_forged_claim_is_refused(path: Path, change: Change, words: str) -> No
     reseal(path, "claim.json", change)
     reseal(path, "claim.json", say)
     with pytest.raises(GeneratorDamaged, match=words):
+        load(path)
+
+
+def test_a_folder_of_the_other_kind_is_refused_with_what_reads_it(path: Path) -> None:
+    with pytest.raises(ModelDamaged, match=r"not a model\. evenhand\.generators\.load reads it"):
+        evenhand.load(path)
+    seal(path, "model")
+    with pytest.raises(GeneratorDamaged, match=r"not a generator\. evenhand\.load reads it"):
         load(path)
 
 

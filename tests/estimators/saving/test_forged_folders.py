@@ -84,6 +84,7 @@ def test_links_and_pipes_are_refused(path: Path, name: str) -> None:
         ('{"format": 3, "kind": "model", "files": {}}', "names no file"),
         ('{"format": 3, "kind": "model", "files": []}', "names no file"),
         ('{"format": 3, "kind": "generator", "files": {"a": "b"}}', "holds a 'generator'"),
+        ('{"format": 3, "kind": ["model"], "files": {"a": "b"}}', "not a model.$"),
         ('{"format": 3, "kind": "model", "files": {"a": "b"}}', "no SHA-256 digest"),
         ('{"format": 3, "format": 3}', "a key stands twice"),
         ("[]", "must hold a JSON object"),

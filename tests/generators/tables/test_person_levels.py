@@ -360,3 +360,4 @@ def test_persons_with_one_visit_show_no_levels() -> None:
     persons, visits = town()
     made = TwoTableSynthesizer(noise=SeededNoise(1), random_state=0)
     assert not fit(made, persons, visits.drop_duplicates("id")).levels_.looks
+    assert "visits: no column is alike in one person" in made.notes_

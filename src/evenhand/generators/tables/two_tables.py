@@ -371,7 +371,8 @@ class TwoTableSynthesizer(Synthesizer):
         said = [name + one for name, of in self._tables().items() for one in of._remarks()]
         each = zip(self.codec_.visits.features, self.levels_.sharpness, strict=False)
         named = ", ".join(f"{name!r} ({r * r:.2f})" for name, r in each if r)
-        return (*said, f"{VISITS}alike in one person are {named or 'no columns'}")
+        alike = f"alike in one person are {named}" if named else "no column is alike in one person"
+        return (*said, VISITS + alike)
 
     def _thin(self) -> list[str]:
         known, unseen = self.visits_.conditions_, np.array(self.visits_.unseen_, dtype=np.int64)
