@@ -32,45 +32,41 @@ def class_at(name: str, home: str) -> Any:
 
 def positive(name: str, value: float, hint: str = "") -> float:
     """Return ``value`` as a float if it is finite and > 0."""
-    number = _number(name, value)
-    if not (math.isfinite(number) and number > 0):
+    found = number(name, value)
+    if not (math.isfinite(found) and found > 0):
         raise ValueError(_say(f"{name} must be finite and > 0, got {name}={value!r}.", hint))
-    return number
+    return found
 
 
 def non_negative(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and >= 0."""
-    number = _number(name, value)
-    if not (math.isfinite(number) and number >= 0):
+    found = number(name, value)
+    if not (math.isfinite(found) and found >= 0):
         raise ValueError(f"{name} must be finite and >= 0, got {name}={value!r}.")
-    return number
+    return found
 
 
 def open_unit(name: str, value: float, hint: str = "") -> float:
     """Return ``value`` as a float if it lies in the open interval (0, 1)."""
-    number = _number(name, value)
-    if not 0 < number < 1:
+    found = number(name, value)
+    if not 0 < found < 1:
         raise ValueError(
             _say(f"{name} must lie strictly between 0 and 1, got {name}={value!r}.", hint)
         )
-    return number
+    return found
 
 
 def closed_unit(name: str, value: float) -> float:
     """Return ``value`` as a float if it lies in [0, 1]."""
-    number = _number(name, value)
-    if not 0 <= number <= 1:
+    found = number(name, value)
+    if not 0 <= found <= 1:
         raise ValueError(f"{name} must lie in [0, 1], got {name}={value!r}.")
-    return number
+    return found
 
 
 def at_least(name: str, value: int, smallest: int, hint: str = "") -> int:
     """Return ``value`` as an int if it is a whole number >= ``smallest``."""
-    given: object = value
-    if isinstance(given, bool) or not isinstance(given, Integral):
-        raise TypeError(
-            _say(f"{name} must be a whole number, got {value!r} ({type(value).__name__}).", hint)
-        )
+    whole(name, value, hint)
     if value < smallest:
         raise ValueError(_say(f"{name} must be at least {smallest}, got {name}={value!r}.", hint))
     return int(value)
@@ -86,6 +82,29 @@ def decimals(name: str, value: int) -> int:
     if at_least(name, value, 0, hint) > MOST_DECIMALS:
         raise ValueError(_say(f"{name} must be at most {MOST_DECIMALS}, got {value!r}.", hint))
     return int(value)
+
+
+def whole(name: str, value: object, hint: str = "") -> None:
+    """Refuse what is no whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        said = f"{name} must be a whole number, got {value!r:.60} ({type(value).__name__})."
+        raise TypeError(_say(said, hint))
+
+
+def number(name: str, value: Any) -> float:
+    """Return ``value`` as a float if it is a number, which may lie beyond all."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r:.60} ({type(value).__name__}).")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # refused, or allowed, as any such number
+
+
+def text(name: str, value: object) -> None:
+    """Refuse what is no text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, got {value!r:.60} ({type(value).__name__}).")
 
 
 def each_at_least(name: str, values: Iterable[int], smallest: int) -> None:
@@ -252,16 +271,6 @@ def rows(name: str, values: ArrayLike) -> Array:
         if len(bad):
             raise ValueError(f"{name} must be finite, and has other pixels in {_values.rows(bad)}.")
     return out
-
-
-def _number(name: str, value: float) -> float:
-    given: object = value
-    if isinstance(given, bool) or not isinstance(given, Real):
-        raise TypeError(f"{name} must be a number, got {value!r} ({type(value).__name__}).")
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf  # refused, or allowed, as any number beyond all
 
 
 def _say(sentence: str, hint: str) -> str:

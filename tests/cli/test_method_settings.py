@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from evenhand.cli.method_settings import settings_of, types_of
+from evenhand.cli.method_settings import settings_of
 from evenhand.generators import load
 from evenhand.generators.registry import GENERATORS, generators
+from evenhand.generators.settings import types_of
 from evenhand.generators.tables.marginal import PAIRS
 
 Run = Callable[..., Any]

@@ -119,6 +119,8 @@ class GlobalSharesTeacherGANImages(GlobalShares, TeacherGANImages):
     method: ClassVar[str] = "teacher-gan-global-shares"
     words: ClassVar[str] = "gradients of teachers, sampled by the shares of all pictures"
 
+    neighbors: str = field(default="replace one", init=False)
+
 
 @register
 @dataclass(eq=False, repr=False, kw_only=True)

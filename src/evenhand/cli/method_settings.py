@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from evenhand._checks import did_you_mean
 from evenhand.cli.command import KINDS, is_a
+from evenhand.generators.settings import types_of
 
 if TYPE_CHECKING:
     from evenhand.generators.synthesizer import Synthesizer
-
-_OF_OPTIONS: Final = ("noise", "random_state")
-"""What --noise and --seed say."""
 
 
 def settings_of(kind: type[Synthesizer], given: Iterable[str]) -> dict[str, Any]:
@@ -46,30 +43,8 @@ def settings_of(kind: type[Synthesizer], given: Iterable[str]) -> dict[str, Any]
             )
         if name in found:
             raise ValueError(f"--setting {name} was given twice. Leave one out.")
-        found[name] = _typed(name, value, *types[name])
+        found[name] = _typed(name, value, types[name].held, types[name].several)
     return found
-
-
-def types_of(kind: type[Synthesizer]) -> dict[str, tuple[type, bool]]:
-    """Return each setting's type, and whether it is a sequence of them.
-
-    Left out are what other options say, and what cannot be written in a word, such as a sampler.
-    """
-    from evenhand.generators.synthesizer import arguments_of
-
-    hints = get_type_hints(kind)
-    plain = {name: _plain(hints[name]) for name in arguments_of(kind)}
-    return {name: known for name, known in plain.items() if known and name not in _OF_OPTIONS}
-
-
-def _plain(hint: Any) -> tuple[type, bool] | None:
-    """Return the type that a hint stands for, and whether of a sequence; None for any other."""
-    (held, *others) = [part for part in get_args(hint) if part is not NoneType] or [hint]
-    if get_origin(hint) in (tuple, Sequence):
-        return (held, True) if held in KINDS else None
-    if others:
-        return None
-    return (held, False) if held in KINDS else (_plain(held) if held is not hint else None)
 
 
 def _typed(name: str, text: str, kind: type, several: bool) -> Any:

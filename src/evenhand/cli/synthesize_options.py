@@ -10,9 +10,9 @@ import typer
 
 from evenhand._checks import one_of
 from evenhand.cli.command import from_file
-from evenhand.cli.method_settings import types_of
 from evenhand.cli.options import COLUMNS, FILES, Epsilon, Raw, ReadsPrivate, choice
 from evenhand.generators.registry import generators, names_of, registered_at
+from evenhand.generators.settings import types_of
 
 MOVED: Final = ("none", "equalized-odds", "demographic-parity", "both")
 """Notions by whose rates labels are moved within groups."""

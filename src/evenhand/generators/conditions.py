@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -129,6 +129,11 @@ class Request:
         """
         if isinstance(balance, str):
             balance = (balance,)
+        if not isinstance(balance, Iterable):
+            raise TypeError(
+                f"balance must be a list of {', '.join(map(repr, BALANCES))}, got {balance!r}. For "
+                f"shares as they were learnt pass balance=()."
+            )
         for word in balance:
             _checks.one_of("balance", word, BALANCES)
         if shares is not None:

@@ -67,6 +67,8 @@ class GroupBalancedSampler:
     ) -> GroupBalancedSampler | None:
         """Take a sampler, none, or a mapping of its settings as files have it."""
         if not isinstance(given, Mapping):
+            if given is not None:
+                _checks.of_type("sampler", given, cls)
             return given
         shares = given["shares"]
         return cls(scope=given["scope"], shares=None if shares is None else tuple(shares))

@@ -24,6 +24,7 @@ from evenhand.generators.memory import require_memory
 from evenhand.generators.payload import Payload, Progress
 from evenhand.generators.rounding import Rounding
 from evenhand.generators.sampler import BALANCED, GroupBalancedSampler
+from evenhand.generators.settings import types_of
 from evenhand.learners.nets.tensors import computing
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.privacy.guarantee import delta_warning, no_guarantee
@@ -335,11 +336,17 @@ class Synthesizer(ABC):
 
     def _plan(self, payload: Payload, ledger: Ledger, delta: float) -> BudgetPlan:
         """Refuse all that can be known to be wrong; nothing is drawn, and nothing charged."""
+        self._check_types()
         shares = payload.shares(self._shares(), ledger.budget.mu_squared)
         plan = BudgetPlan(ledger=ledger, shares=shares)
         payload.check(plan, delta)
         self._foresee(payload.known)
         return plan
+
+    def _check_types(self) -> None:
+        """Refuse settings of another type than the class says."""
+        for name, known in types_of(type(self)).items():
+            known.check(name, getattr(self, name))
 
     def _open(self, named: str | None) -> str:
         """Return the relation between neighbors; ``named`` is what a unit is, if there are any."""

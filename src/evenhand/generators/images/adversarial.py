@@ -98,7 +98,10 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
         real numbers; exact noise on every number of every step takes as long as the training.
     """
 
-    numbers: ClassVar[tuple[str, ...]] = ("n_steps", "n_rows", "critic_steps", "critic_rows")
+    numbers: ClassVar[tuple[str, ...]] = (
+        *("n_steps", "n_rows", "critic_steps", "critic_rows"),
+        *("n_noise", "width"),
+    )
     default_noise: ClassVar[type[Noise]] = FloatNoise
 
     n_steps: int = 200
@@ -248,7 +251,10 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
         if len(self.rates) != 2:
             raise ValueError(f"rates are the first and the last one, got {self.rates!r}.")
         for rate in self.rates:
-            _checks.positive("rates", float(rate))
+            _checks.positive("rates", rate)
+        for name in ("hidden", "filters"):
+            _checks.each_at_least(name, getattr(self, name), 1)
+        _checks.positive("critic_rate", self.critic_rate)
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> FloatPixels:
         return draw_pictures(self.network_, self.weights_, conditions, rng)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from evenhand import _checks
 from evenhand._torch import torch
 from evenhand.generators.aggregators import Aggregator
 from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise, snr_of_gradients
@@ -190,6 +191,7 @@ class TeacherGAN(AdversarialImages):
 
     def _check(self) -> None:
         super()._check()
+        _checks.non_negative("input_noise", self.input_noise)
         self._aggregator(math.prod(self.codec_.size))
 
 

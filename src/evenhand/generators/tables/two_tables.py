@@ -334,6 +334,12 @@ class TwoTableSynthesizer(Synthesizer):
         }
         return of_tables | ({VISITS + ALIKE: alike} if alike else {})
 
+    def _check_types(self) -> None:
+        super()._check_types()
+        for name, table in ((PERSONS, self.persons), (VISITS, self.visits)):
+            with about(name):
+                table._check_types()
+
     def _foresee(self, known: Any) -> None:
         for name, table in ((PERSONS, self.persons), (VISITS, self.visits)):
             with about(name):
