@@ -91,9 +91,10 @@ def whole(name: str, value: object, hint: str = "") -> None:
         raise TypeError(_say(said, hint))
 
 
-def number(name: str, value: Any) -> float:
+def number(name: str, value: float) -> float:
     """Return ``value`` as a float if it is a number, which may lie beyond all."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, Real):
         raise TypeError(f"{name} must be a number, got {value!r:.60} ({type(value).__name__}).")
     try:
         return float(value)

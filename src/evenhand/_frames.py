@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any, Final
 
 import narwhals as nw
@@ -42,6 +43,39 @@ def without_nulls(values: Any) -> Any:
     kind = (of.categories.dtype if isinstance(of, pd.CategoricalDtype) else of).kind
     plain = {"b": np.bool_, "i": np.int64, "u": np.uint64}.get(kind)
     return values if plain is None or isinstance(of, np.dtype) else values.to_numpy(dtype=plain)
+
+
+def refuse_other_order(**named: Any) -> None:
+    """Refuse values of the same records whose pandas indexes have the same labels in other orders.
+
+    Rows are matched by position. Whoever numbered a table anew has an index that says nothing.
+
+    Examples
+    --------
+    >>> rows = pd.Series(["F", "M"], index=["p7", "p3"])
+    >>> refuse_other_order(y_pred=rows, sensitive_features=rows.reset_index(drop=True))
+    >>> refuse_other_order(y_pred=rows, sensitive_features=rows.sort_index())
+    Traceback (most recent call last):
+    ValueError: The index of sensitive_features has the labels of that of y_pred in another order, \
+and rows are matched by position: each would be taken for another record's. Pass \
+sensitive_features=sensitive_features.loc[y_pred.index]; or sensitive_features.to_numpy(), if \
+positions are right.
+    """
+    known = {
+        name: values.index
+        for name, values in named.items()
+        if isinstance(values, pd.DataFrame | pd.Series)
+        and not isinstance(values.index, pd.RangeIndex)
+    }
+    for (first, ours), (name, theirs) in combinations(known.items(), 2):
+        if len(ours) != len(theirs) or ours.equals(theirs) or not ours.is_unique:
+            continue
+        if theirs.is_unique and ours.isin(theirs).all():
+            raise ValueError(
+                f"The index of {name} has the labels of that of {first} in another order, and rows "
+                f"are matched by position: each would be taken for another record's. Pass "
+                f"{name}={name}.loc[{first}.index]; or {name}.to_numpy(), if positions are right."
+            )
 
 
 def as_pandas(values: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
+from evenhand._frames import refuse_other_order
 from evenhand._random import as_generator
 from evenhand.baselines.intervention_points import POINTS, InterventionPoint
 from evenhand.estimators.fitted import FittedModel
@@ -200,6 +201,7 @@ class InterventionClassifier(PATEClassifier):
                 "At S_post this model needs the group of each row at prediction: pass "
                 "sensitive_features=. For a model that needs none choose another point."
             )
+        refuse_other_order(X=X, sensitive_features=sensitive_features)
         groups = encode_groups(sensitive_features, names=self.groups_)
         scores = self.predict_proba(X)[:, 1]
         decided = self.group_thresholds_.decide(scores, groups.codes, as_generator(random_state))

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
+from evenhand._frames import refuse_other_order
 from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel
@@ -152,6 +153,7 @@ class GroupRuleClassifier(NoisyGradientClassifier):
                 "This model needs the group of each row at prediction: pass sensitive_features=. "
                 "For a model that needs none use a margin in training."
             )
+        refuse_other_order(X=X, sensitive_features=sensitive_features)
         groups = encode_groups(sensitive_features, names=self.groups_)
         _checks.same_length(X=encoded, sensitive_features=groups)
         return encoded, groups

@@ -19,7 +19,7 @@ import pandas as pd
 
 from evenhand import _checks, _values
 from evenhand._folder import write_folder
-from evenhand._frames import as_pandas
+from evenhand._frames import as_pandas, refuse_other_order
 from evenhand.estimators.group_shares import pure_claim, release_table
 from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
@@ -169,6 +169,9 @@ def assess(
     (1.0, 0.0)
     """
     _checks.positive("epsilon", epsilon)
+    of_columns = groups.values() if isinstance(groups, Mapping) else [groups]
+    for column in of_columns:
+        refuse_other_order(decided=decided, truth=truth, groups=column)
     _refuse_missing("decided", decided)
     if truth is not None:
         _refuse_missing("truth", truth)

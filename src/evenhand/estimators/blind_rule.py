@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
 from evenhand._display import Shown
-from evenhand._frames import as_pandas
+from evenhand._frames import as_pandas, refuse_other_order
 from evenhand.datasets import PublicEncoder
 from evenhand.estimators.fitted import FittedModel, columns_of
 from evenhand.estimators.inputs import without_groups_of
@@ -120,6 +120,9 @@ def ruled(
     _require_probabilities(scores, model.classes_)
     if X_public is None:
         raise ValueError("A blind rule is set on public rows, and X_public is missing. Pass them.")
+    refuse_other_order(
+        X_public=X_public, y_public=y_public, sensitive_features_public=sensitive_features_public
+    )
     rows = read_public_rows(
         model._encode(X_public), sensitive_features_public, y_public, fairness, model.classes_
     )
@@ -242,6 +245,7 @@ class BlindRuleClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # unty
         sensitive_features : array-like or DataFrame, n rows
             Their groups, also public.
         """
+        refuse_other_order(X=X, y=y, sensitive_features=sensitive_features)
         _checks.flag("randomised", self.randomised)
         self.model_ = None
         if hasattr(type(self.model), "with_blind_rule"):

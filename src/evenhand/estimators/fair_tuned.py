@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from evenhand import _checks
+from evenhand._frames import refuse_other_order
 from evenhand.estimators.given_rows import class_codes
 from evenhand.estimators.inputs import without_groups_of
 from evenhand.estimators.margins import StudentMargin
@@ -38,6 +39,11 @@ def tuned(
             "Fair-tuning needs the group of every labelled public row, and "
             "sensitive_features_public is missing."
         )
+    refuse_other_order(
+        X_public=X_public,
+        y_public=y_public,
+        sensitive_features_public=sensitive_features_public,
+    )
     X = model._encode(X_public)
     groups = encode_groups(sensitive_features_public)
     labels = class_codes(y_public, model.classes_, "y_public")

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from evenhand._display import Shown
+from evenhand._frames import refuse_other_order
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel, columns_of
 from evenhand.estimators.inputs import without_groups_of
@@ -195,6 +196,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
                 "This model needs the group of each row at prediction: pass sensitive_features=. "
                 "For a model that needs none use a margin in training."
             )
+        refuse_other_order(X=X, sensitive_features=sensitive_features)
         groups = encode_groups(sensitive_features, names=self.groups_)
         scores = self.predict_proba(X)[:, 1]
         decided = self.thresholds_.decide(scores, groups.codes, as_generator(random_state))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import pandas as pd
 
+from evenhand._frames import refuse_other_order
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.estimators.drawn_rows import DrawnRows, RowsToDraw
@@ -85,30 +85,8 @@ class FitArguments:
         for name, why in NOT_TAKEN.items():
             if getattr(self, name) is not None and name not in taken:
                 raise TypeError(f"{by} does not take {name}=: {why}.")
-        for rows, *others in _ROWS:
-            for name in others:
-                _refuse_other_order(rows, getattr(self, rows), name, getattr(self, name))
-
-
-def _refuse_other_order(rows: str, X: Any, name: str, values: Any) -> None:
-    """Refuse values whose index has the labels of the rows in another order.
-
-    Whoever numbered one of the two anew has an index that says nothing.
-    """
-    ours, theirs = (
-        one.index if isinstance(one, pd.DataFrame | pd.Series) else pd.RangeIndex(0)
-        for one in (X, values)
-    )
-    if isinstance(ours, pd.RangeIndex) or isinstance(theirs, pd.RangeIndex):
-        return
-    if len(ours) != len(theirs) or ours.equals(theirs) or not ours.is_unique:
-        return
-    if theirs.is_unique and ours.isin(theirs).all():
-        raise ValueError(
-            f"The index of {name} has the labels of that of {rows} in another order, and rows are "
-            f"matched by position: each would be taken for another record's. Pass "
-            f"{name}={name}.loc[{rows}.index]; or {name}.to_numpy(), if positions are right."
-        )
+        for names in _ROWS:
+            refuse_other_order(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

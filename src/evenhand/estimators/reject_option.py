@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from evenhand import _checks
+from evenhand._frames import refuse_other_order
 from evenhand.estimators.calibration import public_calibration, warn_of_wide_limits
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.given_rows import class_codes
@@ -225,6 +226,7 @@ class RejectOptionClassifier:
                 "sensitive_features is missing: a margin between groups cannot be kept without "
                 "the group of every row. Pass sensitive_features=, one value per row."
             )
+        refuse_other_order(X=X, sensitive_features=sensitive_features)
         if self.unknown_group == "refuse":
             groups = known_or_not(sensitive_features, self.groups_)
         else:
@@ -323,6 +325,9 @@ class RejectOptionClassifier:
                 f"model was not trained on."
             )
         X, y, sensitive = rows
+        refuse_other_order(
+            X_calibration=X, y_calibration=y, sensitive_features_calibration=sensitive
+        )
         truth = class_codes(y, self.classes_, "y_calibration")
         try:
             groups = encode_groups(sensitive, names=self.groups_).codes

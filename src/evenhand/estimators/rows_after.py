@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from evenhand import _checks, _values
-from evenhand._frames import as_pandas
+from evenhand._frames import as_pandas, refuse_other_order
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.parquet import ParquetRows
@@ -99,6 +99,7 @@ class RowsAfter:
             private rows of which there would be no threshold.
         PrivateRowsAsPublic
         """
+        refuse_other_order(X=self.X, y=self.y, sensitive_features=self.groups)
         groups = self.groups
         if self.y is not None:
             rows = _same_features(self.X, X if X_public is None else X_public, schema)

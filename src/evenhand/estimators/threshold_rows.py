@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._frames import refuse_other_order
 from evenhand._random import as_generator
 from evenhand.estimators.calibration import CellsNotRead
 from evenhand.estimators.rows_after import WAY_OUT, check_rows, unread
@@ -107,6 +108,11 @@ class ThresholdRows:
                     "Groups of public rows were given, and X_public is missing. Pass the features "
                     "of these rows."
                 )
+            refuse_other_order(
+                X_public=X_public,
+                y_public=y_public,
+                sensitive_features_public=sensitive_features_public,
+            )
             counted = model.groups_ if len(counts) and y_public is None else ()
             groups, labels = check_rows(
                 sensitive_features_public, fairness, y_public, model.classes_, counted=counted

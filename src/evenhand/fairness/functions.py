@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from evenhand import _checks
+from evenhand._frames import refuse_other_order
 from evenhand._probabilities import decided
 from evenhand.fairness.notion import Notion
 from evenhand.typing import ArrayLike, FloatArray
@@ -131,6 +132,7 @@ def violations(
     ndarray of float64
         NaN where a group has no row of the kind that a function counts.
     """
+    refuse_other_order(probabilities=probabilities, labels=labels, groups=groups)
     p = _checks.matrix("probabilities", probabilities)
     y = _checks.codes("labels", labels, p.shape[1])
     z = np.asarray(groups)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks, _values
+from evenhand._frames import refuse_other_order
 from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.report import FairnessReport, fairness_report
@@ -19,6 +20,7 @@ def report_of_labels(
     y_true: ArrayLike | None, y_pred: ArrayLike, sensitive_features: object, pos_label: object
 ) -> tuple[FairnessReport, list[object], int]:
     """Assess labels, which may be any values; return also the classes and the positive one."""
+    refuse_other_order(y_pred=y_pred, y_true=y_true, sensitive_features=sensitive_features)
     predicted = np.asarray(y_pred, dtype=object)
     truth = None if y_true is None else np.asarray(y_true, dtype=object)
     refused = _refused(predicted)

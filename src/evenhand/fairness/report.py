@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evenhand import _checks
+from evenhand._frames import refuse_other_order
 from evenhand._words import REFERENCES
 from evenhand.fairness import metrics
 from evenhand.fairness.groups import encode_groups
@@ -167,6 +168,7 @@ def fairness_report(
     >>> report["demographic_parity_rest"].definition
     "max over z, k' of |P(Yhat=k' | Z=z) - P(Yhat=k' | Z!=z)|; in [0, 1], best 0"
     """
+    refuse_other_order(y_pred=y_pred, y_true=y_true, groups=groups, probabilities=probabilities)
     codes = encode_groups(groups, names=group_names or getattr(groups, "names", None))
     n_classes = len(classes) if classes is not None else _n_classes(y_true, y_pred)
     names = tuple(map(str, classes)) if classes is not None else tuple(map(str, range(n_classes)))

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import wasserstein_distance
 
 from evenhand import _checks
+from evenhand._frames import refuse_other_order
 from evenhand._words import REFERENCES
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.metrics import LEVEL
@@ -118,6 +119,7 @@ def generalized_demographic_parity(
     >>> print(found)
     generalized_demographic_parity_rest: 0.5000, 95% interval [0.4064, 0.5936], n = 2000
     """
+    refuse_other_order(probabilities=probabilities, groups=groups)
     p = _checks.matrix("probabilities", probabilities)
     z = _checks.codes("groups", groups, n_groups)
     _checks.same_length(probabilities=p, groups=z)
@@ -193,6 +195,7 @@ def score_distance(scores: ArrayLike, groups: ArrayLike, *, reference: str = "ov
     0.5
     """
     _checks.one_of("reference", reference, ("overall", "rest", "pairwise"))
+    refuse_other_order(scores=scores, groups=groups)
     s, z = np.asarray(scores, dtype=np.float64), np.asarray(groups)
     _checks.same_length(scores=s, groups=z)
     parts = {name: s[z == name] for name in np.unique(z)}
