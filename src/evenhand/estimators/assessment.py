@@ -170,8 +170,8 @@ def assess(
     """
     _checks.positive("epsilon", epsilon)
     of_columns = groups.values() if isinstance(groups, Mapping) else [groups]
-    for column in of_columns:
-        refuse_other_order(decided=decided, truth=truth, groups=column)
+    for values_of in of_columns:
+        refuse_other_order(decided=decided, truth=truth, groups=values_of)
     _refuse_missing("decided", decided)
     if truth is not None:
         _refuse_missing("truth", truth)
