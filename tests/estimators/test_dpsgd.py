@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from runs import falls_short
+from sklearn.datasets import make_classification
 
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
 from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.schema import ColumnSchema
-from evenhand.estimators.dpsgd import AimMissed
+from evenhand.estimators.dpsgd import AimMissed, FewPublicRows
 from evenhand.estimators.plan import default_steps, network_steps
 from evenhand.estimators.saving.fitted_json import _of_margin, _to_margin
 from evenhand.learners.dpsgd import DPSGD, GroupPull
@@ -521,3 +523,13 @@ def test_multipliers_move_as_far_in_fewer_steps() -> None:
         assert 10 <= short.memory <= pull.memory
     assert pull.within(1500) == pull
     assert pull.within(3000).step == pull.step
+
+
+@pytest.mark.parametrize(("n", "few"), [(1, True), (49, True), (50, False)])
+def test_few_public_rows_to_scale_by_are_a_warning_and_a_choice(n: int, few: bool) -> None:
+    X, y = make_classification(900, random_state=0)
+    clf = DPSGDClassifier(Budget(epsilon=2.0, delta=1e-6), n_steps=20, random_state=0)
+    said = pytest.warns(FewPublicRows, match=f"by {n} public row") if few else nullcontext()
+    with said:
+        clf.fit(X[:800], y[:800], X_public=X[800 : 800 + n])
+    assert any(f"by {n} public row" in words for words in clf.choices_) == few

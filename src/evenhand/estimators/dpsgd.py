@@ -48,6 +48,15 @@ class AimMissed(UserWarning):
     """The groups' rates ended further apart than training aimed for, or may have."""
 
 
+class FewPublicRows(UserWarning):
+    """So few public rows scale the columns, and name their categories, that a model may suffer."""
+
+
+LEAST_PUBLIC: Final = 50
+"""Public rows from which on a standard deviation is told within a tenth, as one over the root of
+twice their number has it; a category of a tenth of the people is missed by fewer in 1 of 200
+tables."""
+
 FARTHEST: Final = 3.0
 """Standard deviations from the mean at which numbers end that have curves beside them."""
 
@@ -241,6 +250,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         learner = self._learner()
         rng = as_generator(self.random_state)
         read = read_encoded(self, given, rng, coins=self._float_noise())
+        few = self._few_public(read)
         encoder, curved = self._curved(read, budget)
         data, X_encoded = read.data, encoder.transform(read.data.X_private)
         self.classes_, self.encoder_ = data.classes, encoder
@@ -256,7 +266,7 @@ class DPSGDClassifier(NoisyNetworkClassifier):
         groups = self._groups(given.sensitive_features, data, learner)
         learner, n_steps, why = self._scheduled(learner, budget, data, X_encoded.shape)
         whitening, whitened = self._whitening(encoder, data)
-        self.choices_ = (*curved, *whitened, *why)
+        self.choices_ = (*few, *curved, *whitened, *why)
         beside = COUNTS_SHARE * budget.mu_squared if self.score_counts else 0.0
         mechanism = self._sampled(budget, data, n_steps, beside)
         noise = self._float_noise()
@@ -417,6 +427,22 @@ class DPSGDClassifier(NoisyNetworkClassifier):
             return learner, self.n_steps, ()
         pull = None if pull is None else pull.within(n_steps)
         return replace(learner, learning_rate=rate, pull=pull), n_steps, (why,)
+
+    def _few_public(self, read: EncodedInputs) -> tuple[str, ...]:
+        """Return, and warn, that few public rows say how wide columns are, where they say it."""
+        n, declared = read.data.n_public, self.schema is not None
+        if isinstance(read.encoder, PixelEncoder) or not 0 < n < LEAST_PUBLIC:
+            return ()
+        if declared and not read.encoder.scales_:  # what there is, is declared
+            return ()
+        words = (
+            f"Columns of numbers are scaled{'' if declared else ', and categories known,'} by {n} "
+            f"public row{'s' * (n > 1)}, of which {LEAST_PUBLIC} tell how wide a column is within "
+            f"a tenth: the model may err more than its budget asks for. Pass more public rows, or "
+            f"none, and schema= with the bounds and categories of all columns."
+        )
+        warnings.warn(words, FewPublicRows, stacklevel=4)
+        return (words,)
 
     def _curved(
         self, read: EncodedInputs, budget: Budget
