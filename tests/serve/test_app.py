@@ -88,6 +88,22 @@ def test_the_same_key_gets_the_same_answer_and_counts_once(client: Any) -> None:
     assert get(client, "/state").json()["n_decisions"] == 60
 
 
+def test_values_that_the_model_does_not_know_are_named_by_column_and_counted(client: Any) -> None:
+    sent = rows(4, 3)
+    sent[1]["job"], sent[2]["job"], sent[3]["job"] = "a secret job", None, True
+    answers = decided(client, sent)
+    assert [one["unknown"] for one in answers] == [[], ["job"], [], ["job"]]
+    text = get(client, "/metrics", Role.READER).text
+    assert 'evenhand_unknown_values_total{column="job"} 2.0' in text
+    assert "secret" not in text  # names of columns alone
+
+
+def test_true_is_no_number(client: Any) -> None:
+    refused = ask(client, [{"income": True, "sex": "men", "job": "cook"}])
+    assert refused.status_code == 422
+    assert "must hold a number or null, not true or false" in refused.text
+
+
 def test_an_unknown_group_has_a_reason_of_its_own_and_is_counted(client: Any) -> None:
     sent = rows(4, 3)
     sent[1]["sex"], sent[2]["sex"] = "unheard-of", None
@@ -369,7 +385,7 @@ def test_bad_bodies_are_refused_and_nothing_is_counted(what: str, client: Any) -
 SAME: dict[str, bytes] = {
     "in order": json.dumps({"rows": rows(30, 12)}).encode(),
     "an unknown group": b'{"rows": [{"income": 1, "sex": "x", "job": "cook"}]}',
-    "more columns": b'{"rows": [{"income": true, "sex": "men", "job": 1.5, "more": [1]}]}',
+    "more columns": b'{"rows": [{"income": 2, "sex": "men", "job": 1.5, "more": [1]}]}',
     "a row that is none": b'{"rows": [1]}',
     "rows twice": b'{"rows": [], "rows": [{"income": null, "sex": "men", "job": null}]}',
     "spaces": b' \n{"rows" : [ {"income": 1, "sex": "men", "job": "cook"} ] } ',

@@ -43,6 +43,10 @@ class Decided(BaseModel):
     rejected: bool
     label: Cell
     reason: str
+    unknown: Annotated[
+        list[str],
+        Field(description="Columns whose value the model does not know: read as no category."),
+    ]
 
 
 class DecideAnswer(BaseModel):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand.datasets import PublicEncoder
-from evenhand.datasets.cells import CellTable
+from evenhand.datasets.cells import CellColumn, CellTable
 from evenhand.fairness import Grouping
 from evenhand.fairness.gate.decisions import UNKNOWN
 from evenhand.fairness.groups import encode_groups, missing_groups
@@ -58,6 +58,8 @@ class Reader:
     """Every group, in the order of its codes."""
     grouping: Grouping | None = None
     """What makes groups of the sensitive columns."""
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the model knows in each column that it reads as categories."""
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -80,10 +82,12 @@ class Reader:
                 f"{fitted.method} was fitted on an array or on pictures, and rows of JSON have "
                 f"named columns. Serve a model that was trained on a table."
             )
-        kinds = {column.name: column.kind for column in fitted.encoder.schema_.columns}
+        known = {column.name: column for column in fitted.encoder.schema_.columns}
+        numeric = frozenset(name for name in fitted.columns if known[name].kind == "numeric")
         return cls(
             columns=fitted.columns,
-            numeric=frozenset(name for name in fitted.columns if kinds[name] == "numeric"),
+            numeric=numeric,
+            categories={n: known[n].categories for n in fitted.columns if n not in numeric},
             sensitive=tuple(sensitive),
             groups=option.groups_,
             grouping=grouping,
@@ -103,11 +107,12 @@ class Reader:
     def row_schema(self) -> dict[str, Any]:
         """Return what a row looks like, as JSON Schema."""
         text = {"type": "string", "maxLength": LONGEST_TEXT, "pattern": "^[^\\u0000]*$"}
-        other = [{"type": "number"}, {"type": "boolean"}, {"type": "null"}]
+        number = [{"type": "number"}, {"type": "null"}]
+        any_value = [text, {"type": "boolean"}, *number]
         return {
             "type": "object",
             "properties": {
-                name: {"anyOf": other if name in self.numeric else [text, *other]}
+                name: {"anyOf": number if name in self.numeric else any_value}
                 for name in self.kept
             },
             "required": list(self.kept),
@@ -151,6 +156,19 @@ class Reader:
         """Return the columns that the model reads."""
         return CellTable(rows, self.columns)
 
+    def unknown(self, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+        """Return, of each row, the columns whose value the model does not know, as it reads them.
+
+        A value that is missing is none of these.
+        """
+        found: list[list[str]] = [[] for _ in rows]
+        for name, known in self.categories.items():
+            column = CellColumn([row[name] for row in rows])
+            strange = (column.places(known, as_numbers=True) < 0) & ~column.missing
+            for i in np.flatnonzero(strange).tolist():
+                found[i].append(name)
+        return found
+
     def _unreadable(self, name: str, value: Any) -> str:
         if value is None:
             return ""
@@ -162,6 +180,8 @@ class Reader:
             if not is_text(value):
                 return "holds characters that are not text"
             return ""
+        if isinstance(value, bool) and name in self.numeric:
+            return "must hold a number or null, not true or false"
         if isinstance(value, bool | int | float):
             try:
                 finite = math.isfinite(value)

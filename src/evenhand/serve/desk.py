@@ -13,6 +13,7 @@ import json
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -125,6 +126,8 @@ class Desk:
         self.keys_kept_s = _checks.positive("keys_kept_s", keys_kept_s)
         self._keys_looked_at = 0.0
         self.labels: list[Any] = model.classes_.tolist()
+        self.unknown: Counter[str] = Counter()
+        """Values that the model did not know, of this server, by their column."""
         self._option = model.reject_option_
         store.begin(self._option, reader)
         self._version: int | None = None  # of the store, that our counts are
@@ -289,7 +292,10 @@ class Desk:
         for number, label in zip(ids, labels, strict=True):
             if number >= first:  # withheld within this request, and given by now
                 given[number - first], verdicts[number - first] = label, int(Verdict.ANSWERED)
-        answer = self._written(first, given, verdicts)
+        unknown = self.reader.unknown(job.rows)
+        for names in unknown:
+            self.unknown.update(names)
+        answer = self._written(first, given, verdicts, unknown)
         if job.key is not None:
             turn.remember(job.by, job.key, job.body_digest, answer)
         return answer
@@ -317,7 +323,13 @@ class Desk:
             for i, (group, said, label, verdict, row) in enumerate(zip(*columns, strict=True))
         ]
 
-    def _written(self, first: int, given: Sequence[int], verdicts: Sequence[int]) -> str:
+    def _written(
+        self,
+        first: int,
+        given: Sequence[int],
+        verdicts: Sequence[int],
+        unknown: Sequence[Sequence[str]],
+    ) -> str:
         return json.dumps(
             {
                 "decisions": [
@@ -326,8 +338,11 @@ class Desk:
                         "rejected": label == REJECTED,
                         "label": None if label == REJECTED else self.labels[label],
                         "reason": REASONS[verdict],
+                        "unknown": names,
                     }
-                    for i, (label, verdict) in enumerate(zip(given, verdicts, strict=True))
+                    for i, (label, verdict, names) in enumerate(
+                        zip(given, verdicts, unknown, strict=True)
+                    )
                 ]
             }
         )

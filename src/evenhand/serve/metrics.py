@@ -14,7 +14,7 @@ _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 class Metrics:
-    """Counters of one server; names of groups and classes are labels, no feature is."""
+    """Counters of one server; names of groups, classes and columns are labels, no value is."""
 
     def __init__(self, desk: Desk) -> None:
         self.registry = CollectorRegistry()
@@ -82,6 +82,14 @@ class _OfStore:
         yield counter(
             "evenhand_unknown_group", "Rows of an unknown group.", value=int(option.unknown.sum())
         )
+        strange = counter(
+            "evenhand_unknown_values",
+            "Values that the model does not know, by column, of this server.",
+            labels=["column"],
+        )
+        for column in self._desk.reader.categories:
+            strange.add_metric([column], self._desk.unknown[column])
+        yield strange
         yield counter(
             "evenhand_forced_reviews", "Reviews beyond the margin.", value=counts.n_forced
         )
