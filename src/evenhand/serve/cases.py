@@ -112,8 +112,7 @@ class Reader:
         return {
             "type": "object",
             "properties": {
-                name: {"anyOf": number if name in self.numeric else any_value}
-                for name in self.kept
+                name: {"anyOf": number if name in self.numeric else any_value} for name in self.kept
             },
             "required": list(self.kept),
         }
