@@ -127,20 +127,16 @@ class RuleProgram:
     so far, and one halfway to the best prices, until none is better (column generation, steadied as
     by Wentges 1997). Its solution is a mixture of few rules, each of the form of
     :class:`BlindRule`.
-
-    Parameters
-    ----------
-    p : ndarray, shape (n, n_classes)
-        ``P(y | x)``.
-    cells : ndarray, shape (n, n_cells)
-        Probability that the row is in each cell.
-    differences : ndarray, shape (n_differences, n_cells, n_classes)
-        Each difference, as weights of how often a cell is given a class.
     """
 
     p: FloatArray
+    """``P(y | x)``. Shape (n, n_classes)."""
     cells: FloatArray
+    """Probability that the row is in each cell. Shape (n, n_cells)."""
     differences: FloatArray
+    """Each difference, as weights of how often a cell is given a class. Shape (n_differences,
+    n_cells, n_classes).
+    """
     _errors: list[float] = field(default_factory=list)
     _apart: list[FloatArray] = field(default_factory=list)
     _weights: list[FloatArray] = field(default_factory=list)
@@ -258,24 +254,17 @@ class Mixed:
 class BlindFit:
     """What rules within several margins are found by: the rows, read once.
 
-    Parameters
-    ----------
-    features : InferredGroups
-        Fitted on all rows.
-    program : RuleProgram
-        Of these rows, with probabilities of groups by models that were fitted on others.
-    own_cells : ndarray, shape (n, n_cells)
-        Those by the model that was fitted on all rows.
-    within : Within
-
     Privacy
     -------
     Free: reads a released model, and public rows and what is public of them (post-processing).
     """
 
     features: InferredGroups
+    """Fitted on all rows."""
     program: RuleProgram
+    """Of these rows, with probabilities of groups by models that were fitted on others."""
     own_cells: FloatArray
+    """Those by the model that was fitted on all rows. Shape (n, n_cells)."""
     within: Within
 
     @classmethod

@@ -23,12 +23,6 @@ _FEASIBILITY: Final = 1e-9  # of the solver, in rates
 class DerivedRule:
     """Probabilities of each final decision, given the group and the model's own decision.
 
-    Parameters
-    ----------
-    probabilities : array, shape (n_groups, n_classes, n_classes)
-        ``probabilities[g, h, k]``: of deciding k in group g where the model says h. Rows add up to
-        1.
-
     Privacy
     -------
     Free: reads a table that was released (post-processing).
@@ -53,6 +47,9 @@ class DerivedRule:
     """
 
     probabilities: FloatArray
+    """``probabilities[g, h, k]``: of deciding k in group g where the model says h. Rows add up to
+    1. Shape (n_groups, n_classes, n_classes).
+    """
 
     def __post_init__(self) -> None:
         probabilities = np.array(self.probabilities, dtype=np.float64)

@@ -40,16 +40,6 @@ class InferredGroups:
     ``P(y | x)`` and ``P(z | x)`` (of ``P(z | x, y)``, where the margin is about records of one true
     class) and is linear in the latter (Xian and Zhao 2024, Theorem 1).
 
-    Parameters
-    ----------
-    scores : fitted classifier
-        Its ``predict_proba`` is ``P(y | x)``; its ``classes_`` are class codes.
-    groups : fitted classifier
-        Of the group, on group codes; ``by_class`` of the cell ``group * n_classes + class``.
-    n_groups, n_classes : int
-    by_class : bool
-        Whether a group's probability is one among the records of each class.
-
     Privacy
     -------
     Free: made from a released model, and from public rows and what is public of them
@@ -57,10 +47,13 @@ class InferredGroups:
     """
 
     scores: Any
+    """Its ``predict_proba`` is ``P(y | x)``; its ``classes_`` are class codes."""
     groups: Any
+    """Of the group, on group codes; ``by_class`` of the cell ``group * n_classes + class``."""
     n_groups: int
     n_classes: int
     by_class: bool
+    """Whether a group's probability is one among the records of each class."""
 
     @classmethod
     def of(

@@ -37,24 +37,20 @@ PATIENCE: Final = 6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Constraint:
-    """``|E[h | A = a] - E[h]| <= margin`` for all groups a, on some rows.
-
-    Parameters
-    ----------
-    notion : Notion
-        The functions h and the margin; ``reference="overall"``.
-    truth : ndarray of float64, shape (n, n_classes)
-        True classes of the rows, one-hot; what h and ``among`` read. Zeros where h reads none.
-    weights : ndarray of float64, shape (n, n_groups)
-        Groups of the rows: one-hot, probabilities, or unbiased weights that may be negative.
-    rows : ndarray of int64, optional
-        Which of the student's rows these are. Default: all of them.
-    """
+    """``|E[h | A = a] - E[h]| <= margin`` for all groups a, on some rows."""
 
     notion: Notion
+    """The functions h and the margin; ``reference="overall"``."""
     truth: FloatArray
+    """True classes of the rows, one-hot; what h and ``among`` read. Zeros where h reads none. Shape
+    (n, n_classes).
+    """
     weights: FloatArray
+    """Groups of the rows: one-hot, probabilities, or unbiased weights that may be negative. Shape
+    (n, n_groups).
+    """
     rows: IntArray | None = None
+    """Which of the student's rows these are. Default: all of them."""
 
     def __post_init__(self) -> None:
         require_reference(self.notion, "overall", "The constraint")

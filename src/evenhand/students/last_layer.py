@@ -22,25 +22,20 @@ from evenhand.typing import Array, FloatArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LastLayer:
-    """Linear weights, what they read, and how a student is made of others.
-
-    Parameters
-    ----------
-    coef, intercept : ndarrays, shapes (n_columns, n_features), (n_columns,)
-        One column for two classes (class 1 against class 0), else one per class.
-    reads : function
-        From encoded rows (n, ...) to what the layer reads, (n, n_features).
-    with_weights : function
-        From such weights to the fitted student that has them; the given student stays as it is.
-    of_columns : bool
-        Whether it reads the encoded rows as they are.
-    """
+    """Linear weights, what they read, and how a student is made of others."""
 
     coef: FloatArray
+    """One row for two classes (class 1 against class 0), else one per class. Shape (n_columns,
+    n_features).
+    """
     intercept: FloatArray
+    """One number for each of these rows. Shape (n_columns,)."""
     reads: Callable[[Array], FloatArray]
+    """From encoded rows (n, ...) to what the layer reads, (n, n_features)."""
     with_weights: Callable[[FloatArray, FloatArray], Any]
+    """From such weights to the fitted student that has them; the given student stays as it is."""
     of_columns: bool = False
+    """Whether it reads the encoded rows as they are."""
 
     def scaled(self, X: Array) -> LastLayer:
         """Return the same layer of features with mean 0 and variance 1 over some rows."""

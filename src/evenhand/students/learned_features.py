@@ -41,24 +41,19 @@ class LearnedFeatures:
     The student is the network with another last layer: the linear student on these features, which
     knows the noise of shares and is held within a margin by ``fit_linear``.
 
-    Parameters
-    ----------
-    student : ModuleStudent
-        What the network was made by.
-    module : torch.nn.Module
-        Trained; it ends with a ``torch.nn.Linear``.
-    mean, scale : ndarray, shape (n_features,)
-        Over the public rows.
-
     Privacy
     -------
     Free: learned from released answers and public rows (post-processing).
     """
 
     student: ModuleStudent
+    """What the network was made by."""
     module: Any
+    """Trained; it ends with a ``torch.nn.Linear``."""
     mean: FloatArray
+    """Of the features over the public rows. Shape (n_features,)."""
     scale: FloatArray
+    """How wide they are over these rows. Shape (n_features,)."""
 
     @classmethod
     def of(

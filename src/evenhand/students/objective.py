@@ -45,26 +45,19 @@ class Objective(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelLoss:
-    """Logistic (softmax) loss on the rows that carry a label.
-
-    Parameters
-    ----------
-    labels : ndarray, shape (n,) or (n, n_classes)
-        Class codes of all public rows, or their chances; rows outside ``rows`` are not read.
-    rows : ndarray of int64
-        Rows that carry a label.
-    n_classes : int
-    C : float
-        Inverse ridge, as in scikit-learn: the sum of the losses is weighed with C.
-    weights : ndarray of float64, shape (len(rows),), optional
-        What each labelled row weighs. Default: 1 each.
-    """
+    """Logistic (softmax) loss on the rows that carry a label."""
 
     labels: Array
+    """Class codes of all public rows, or their chances; rows outside ``rows`` are not read. Shape
+    (n,) or (n, n_classes).
+    """
     rows: IntArray
+    """Rows that carry a label."""
     n_classes: int
     C: float
+    """Inverse ridge, as in scikit-learn: the sum of the losses is weighed with C."""
     weights: FloatArray | None = None
+    """What each labelled row weighs. Default: 1 each. Shape (len(rows),)."""
 
     @property
     def n_columns(self) -> int:
@@ -131,21 +124,18 @@ class ShareLoss:
 
     The noise of the shares is Gaussian and its variance is known, so least squares weighted by
     precision is the likelihood; the link keeps the student's own shares between 0 and 1.
-
-    Parameters
-    ----------
-    shares : ndarray of float64, shape (n, n_classes)
-        Released shares of the votes. With two classes one column carries all the noise there is.
-    variance : ndarray of float64, shape (n,)
-        Variance of the noise of one share of each row.
-    prior_variance : float, default 0.25
-        Variance of a coefficient expected beforehand (features have unit scale): the ridge is the
-        ratio of the two, as in the posterior mode under Gaussian noise.
     """
 
     shares: FloatArray
+    """Released shares of the votes. With two classes one column carries all the noise there is.
+    Shape (n, n_classes).
+    """
     variance: FloatArray
+    """Variance of the noise of one share of each row. Shape (n,)."""
     prior_variance: float = 0.25
+    """Variance of a coefficient expected beforehand (features have unit scale): the ridge is the
+    ratio of the two, as in the posterior mode under Gaussian noise.
+    """
 
     @property
     def n_columns(self) -> int:

@@ -17,23 +17,17 @@ class ProximalLoss:
 
     It is the mean, over all rows, of the squared difference of the scores: a difference of weights
     alone would weigh a column that hardly varies like one that decides.
-
-    Parameters
-    ----------
-    answers : ShareLoss
-        Of the queried rows.
-    queried : ndarray of int64
-        Which of all rows these are.
-    first : ndarray of float64, shape (n, n_columns), or None
-        Scores of the first model, theta*, for all rows. None: there is none.
-    pull : float
-        lambda, at least 0; 0 without a first model.
     """
 
     answers: ShareLoss
+    """Of the queried rows."""
     queried: IntArray
+    """Which of all rows these are."""
     first: FloatArray | None = None
+    """Scores of the first model, theta*, for all rows; None if there is none. Shape (n, n_columns).
+    """
     pull: float = 0.0
+    """lambda, at least 0; 0 without a first model."""
 
     def __post_init__(self) -> None:
         _checks.non_negative("pull", self.pull)

@@ -21,24 +21,16 @@ ENOUGH_GROUPS: Final = 2
 
 @dataclass(frozen=True, kw_only=True)
 class HeldGroup:
-    """A group that is held to the interval of its own size, because that is wider than the margin.
-
-    Parameters
-    ----------
-    group : int
-        Its code.
-    n_rows : int
-        Its public rows.
-    limit : float
-        Largest difference of rates that it is held to.
-    gap : float
-        That of the student's decisions on the public rows.
-    """
+    """A group that is held to the interval of its size, because that is wider than the margin."""
 
     group: int
+    """Its code."""
     n_rows: int
+    """Its public rows."""
     limit: float
+    """Largest difference of rates that it is held to."""
     gap: float
+    """That of the student's decisions on the public rows."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,24 +18,16 @@ DRAWN_AS: Final = 1000.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SoftLabels:
-    """Rows with chances of labels that a student learns beside answers, by released counts.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Encoded rows.
-    chances : ndarray, shape (n, n_classes)
-        Of their classes; each row sums to 1.
-    parts : ndarray, shape (n,)
-        Of what they weigh together, by row; they sum to 1.
-    weight : float
-        What all of them weigh in the loss beside all answers, greater than 0.
-    """
+    """Rows with chances of labels that a student learns beside answers, by released counts."""
 
     X: Array
+    """Encoded rows. Shape (n, n_features)."""
     chances: FloatArray
+    """Of their classes; each row sums to 1. Shape (n, n_classes)."""
     parts: FloatArray
+    """Of what they weigh together, by row; they sum to 1. Shape (n,)."""
     weight: float
+    """What all of them weigh in the loss beside all answers, greater than 0."""
 
     @classmethod
     def of(cls, X: Array, chances: FloatArray, weight: float) -> SoftLabels:

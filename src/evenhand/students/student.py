@@ -39,34 +39,26 @@ class FewAnswersWarning(UserWarning):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Student:
-    """A fitted student, and how it stands to the margin on the public rows.
-
-    Parameters
-    ----------
-    model : fitted scikit-learn classifier on class codes
-    public_gap : float
-        Gap of its decisions where the margin is read; NaN if it was not bound.
-    met : bool or None
-        False if it was bound and no student within the margin was found; None if it was not bound,
-        for then nobody looked.
-    within : Within or None
-        The margin as it was read: on which rows, and with which classes.
-    without_margin : classifier or None
-        The same student without the margin, where it was bound.
-    held : Held or None
-        The groups that are held to the interval of their size and not to the margin, if any.
-    cross_fitted : Estimate or None
-        The gap on rows that students of this kind were not fitted on, with its interval, where the
-        notion has a confidence.
-    """
+    """A fitted student, and how it stands to the margin on the public rows."""
 
     model: Any
+    """Fitted scikit-learn classifier on class codes."""
     public_gap: float = float("nan")
+    """Gap of its decisions where the margin is read; NaN if it was not bound."""
     met: bool | None = None
+    """False if it was bound and no student within the margin was found; None if it was not bound,
+    for then nobody looked.
+    """
     within: Within | None = None
+    """The margin as it was read: on which rows, and with which classes."""
     without_margin: Any = None
+    """The same student without the margin, where it was bound."""
     held: Held | None = None
+    """The groups that are held to the interval of their size and not to the margin, if any."""
     cross_fitted: Estimate | None = None
+    """The gap on rows that students of this kind were not fitted on, with its interval, where the
+    notion has a confidence.
+    """
 
     @property
     def bound(self) -> bool:

@@ -38,16 +38,6 @@ class GroupThresholds:
     Mostly a group has one step, its threshold: above it class 1, below it class 0. A group whose
     rates lie between those of two thresholds has several, and between them class 1 is drawn.
 
-    Parameters
-    ----------
-    thresholds : tuple of tuple of float
-        For each group the scores at which the probability changes, rising. Below the first: class
-        0.
-    at_threshold : tuple of tuple of float
-        Probability of class 1 for a score that equals each of them, in [0, 1].
-    above : tuple of tuple of float
-        The same for scores between each of them and the next, in [0, 1].
-
     Privacy
     -------
     Free: a released model's scores on public rows, whose groups, and labels if they are given, are
@@ -89,8 +79,12 @@ class GroupThresholds:
     """
 
     thresholds: tuple[tuple[float, ...], ...]
+    """For each group the scores at which the probability changes, rising. Below the first: class 0.
+    """
     at_threshold: tuple[tuple[float, ...], ...]
+    """Probability of class 1 for a score that equals each of them, in [0, 1]."""
     above: tuple[tuple[float, ...], ...]
+    """The same for scores between each of them and the next, in [0, 1]."""
 
     def __post_init__(self) -> None:
         named = {

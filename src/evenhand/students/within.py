@@ -44,37 +44,29 @@ class Differences(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Within:
-    """The margin that the student's decisions shall keep.
-
-    Parameters
-    ----------
-    notion : RateNotion
-    groups : ndarray of int64, shape (n,)
-        Group codes of the rows on which the margin is read.
-    n_groups : int
-    X : ndarray of float64, shape (n, n_features), optional
-        Those rows. Default: all public rows.
-    labels : ndarray, optional
-        Their true classes, for a notion that needs them: codes (n,) of int64, or weights
-        (n, n_classes) of float64 whose rows sum to one.
-    source : str
-        What the gap is a gap on, a key of ``SOURCES``: decisions alone, true classes, what was
-        released about them, or what the model expects of them.
-    hold_small : bool
-        Whether a group may be held to the interval of its size where that is wider than the margin.
-    limits : ndarray of float64, shape (n_groups,), optional
-        Largest difference that each group is held to, at least the margin; of demographic parity.
-        A pair of groups is held to the larger of its two.
-    """
+    """The margin that the student's decisions shall keep."""
 
     notion: RateNotion
     groups: IntArray
+    """Group codes of the rows on which the margin is read. Shape (n,)."""
     n_groups: int
     X: FloatArray | None = None
+    """Those rows. Default: all public rows. Shape (n, n_features)."""
     labels: IntArray | FloatArray | None = None
+    """Their true classes, for a notion that needs them: codes (n,) of int64, or weights (n,
+    n_classes) of float64 whose rows sum to one.
+    """
     source: str = "public rows"
+    """What the gap is a gap on, a key of ``SOURCES``: decisions alone, true classes, what was
+    released about them, or what the model expects of them.
+    """
     hold_small: bool = False
+    """Whether a group may be held to the interval of its size where that is wider than the margin.
+    """
     limits: FloatArray | None = None
+    """Largest difference that each group is held to, at least the margin; of demographic parity. A
+    pair of groups is held to the larger of its two. Shape (n_groups,).
+    """
 
     def __post_init__(self) -> None:
         _checks.one_of("source", self.source, SOURCES)
