@@ -221,8 +221,10 @@ class Ledger:
 
         Of two runs that share an account, in one process or in several, only one gets what is there
         for one. What is released inside stands in the ledger that is opened, in memory; here
-        stands a line for each purpose. Leaving with an exception before any noise was drawn gives
-        all of it back; afterwards, or after a crash, all of it stays charged.
+        stands a line for each purpose, as it was planned: what is released first may leave one out
+        and give its part to another (``BudgetPlan.joined``), and the total stays. Leaving with an
+        exception before any noise was drawn gives all of it back; afterwards, or after a crash, all
+        of it stays charged.
 
         Parameters
         ----------
