@@ -168,8 +168,8 @@ def test_the_kind_of_a_column_does_not_depend_on_what_is_missing(values: list[An
     ids=["polars", "pyarrow", "nullable", "categorical"],
 )
 def test_labels_come_back_as_what_they_were(made: Callable[[Any], Any], truth: bool) -> None:
-    X = np.arange(60.0).reshape(30, 2)
-    y = X[:, 0] > 25 if truth else (X[:, 0] > 25).astype(np.int64) + 3
+    X = np.arange(100.0).reshape(50, 2)
+    y = X[:, 0] > 45 if truth else (X[:, 0] > 45).astype(np.int64) + 3
     model = DPSGDClassifier(Budget(epsilon=3.0, delta=1e-5), random_state=0)
     found = model.fit(X, made(y), X_public=X + 0.5).predict(X)
     assert found.dtype == model.classes_.dtype == y.dtype
