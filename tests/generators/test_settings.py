@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
@@ -69,6 +69,16 @@ def test_every_wrong_setting_is_refused_by_its_name_before_anything_is_spent(key
         with pytest.raises((ValueError, TypeError), match=name):
             fit(key, {name: value}, store)
         assert store.entries("default") == (), (name, value)
+
+
+def test_a_class_whose_annotations_name_what_is_not_there_has_the_settings_that_it_inherits() -> (
+    None
+):
+    @dataclass(eq=False, repr=False, kw_only=True)
+    class Own(MarginalSynthesizer):
+        mine: NotImportedHere | None = None  # type: ignore[name-defined]  # noqa: F821
+
+    assert types_of(Own) == types_of(MarginalSynthesizer)
 
 
 def test_settings_of_both_of_two_tables_are_looked_at() -> None:

@@ -179,7 +179,9 @@ def _of_numbers(values: pd.Series[Any], name: str, role: str) -> list[Finding | 
             return [Finding(problem=Problem.IDENTIFIER)]
     elif n > 1 and names_an_id(name) and n <= len(probe) / 2:
         return [Finding(problem=Problem.REPEATED_ID)]
-    codes = missing_codes(probe.to_numpy(dtype=np.float64, na_value=np.nan))
+    of_objects = probe.dtype == object  # whole numbers of hundreds of digits, for one
+    numbers = Column(probe).numbers if of_objects else probe.to_numpy(np.float64, na_value=np.nan)
+    codes = missing_codes(numbers)
     far = Finding(problem=Problem.MISSING_CODE, detail=some(codes)) if codes else None
     return [_constant(2 if n > 1 else values.nunique()), far]
 

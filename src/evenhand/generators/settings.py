@@ -53,9 +53,18 @@ def types_of(kind: Any) -> dict[str, SettingType]:
     >>> types_of(MarginalSynthesizer)["width"]
     SettingType(held=<class 'int'>, several=False, may_be_none=True)
     """
-    hints = get_type_hints(kind)
-    known = {setting.name: _type(hints[setting.name]) for setting in fields(kind) if setting.init}
+    hints = _hints(kind)
+    said = [setting.name for setting in fields(kind) if setting.init and setting.name in hints]
+    known = {name: _type(hints[name]) for name in said}
     return {name: plain for name, plain in known.items() if plain}
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """Return what annotations stand for; where a name cannot be found, those of the base class."""
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        return _hints(kind.__mro__[1])
 
 
 def _type(hint: Any) -> SettingType | None:
