@@ -28,7 +28,7 @@ DateUnit: TypeAlias = Literal["day", "second"]
 SECONDS: Final[Mapping[str, int]] = {"day": 86_400, "second": 1}
 """What dates are counted in, and the seconds that it has."""
 
-MOST_DECIMALS: Final = 4
+MOST_DECIMALS_READ: Final = 4
 """That are read off numbers, or released: of a column with more, none are said."""
 
 _NUMERIC = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
@@ -209,11 +209,11 @@ class Column:
         small = str(self.dtype).lower() in ("float16", "float32")
         own = np.dtype(str(self.dtype).lower() if small else np.float64)
         numbers = self.numbers[np.isfinite(self.numbers)]
-        least = np.full(len(numbers), MOST_DECIMALS + 1, dtype=np.int8)
+        least = np.full(len(numbers), MOST_DECIMALS_READ + 1, dtype=np.int8)
         with np.errstate(over="ignore", invalid="ignore"):  # near the largest float all are whole
-            for n in reversed(range(MOST_DECIMALS + 1)):
+            for n in reversed(range(MOST_DECIMALS_READ + 1)):
                 least[np.round(numbers, n).astype(own) == numbers.astype(own)] = n
-        return np.bincount(least, minlength=MOST_DECIMALS + 2).astype(np.int64)
+        return np.bincount(least, minlength=MOST_DECIMALS_READ + 2).astype(np.int64)
 
     @property
     def decimals(self) -> int | None:
@@ -222,7 +222,7 @@ class Column:
         None too where floats of this size do not tell such numbers apart.
         """
         seen = np.flatnonzero(self.decimal_counts)
-        if not len(seen) or seen[-1] > MOST_DECIMALS:
+        if not len(seen) or seen[-1] > MOST_DECIMALS_READ:
             return None
         numbers, most = self.numbers[np.isfinite(self.numbers)], int(seen[-1])
         return most if holds_decimals((numbers.min(), numbers.max()), most) else None

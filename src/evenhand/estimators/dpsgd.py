@@ -54,8 +54,7 @@ class FewPublicRows(UserWarning):
 
 LEAST_PUBLIC: Final = 50
 """Public rows from which on a standard deviation is told within a tenth, as one over the root of
-twice their number has it; a category of a tenth of the people is missed by fewer in 1 of 200
-tables."""
+twice their number has it; and a category of a tenth of the people is in 199 of 200 tables."""
 
 FARTHEST: Final = 3.0
 """Standard deviations from the mean at which numbers end that have curves beside them."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from marks import FAINT
 
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import MOST_DECIMALS, Column, TypedTable
+from evenhand.datasets.columns import MOST_DECIMALS_READ, Column, TypedTable
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.drawn_rows import _by_public_rows
 from evenhand.generators import (
@@ -260,7 +260,7 @@ def test_decimals_are_counted_as_a_file_shows_them(
     numbers = [step / 10**places for step in steps]
     found = Column(pd.Series([*numbers, np.nan], dtype=dtype)).decimal_counts
     shown = [f"{x:.{places}f}".rstrip("0").partition(".")[2] if places else "" for x in numbers]
-    by_hand = np.bincount([min(len(text), MOST_DECIMALS + 1) for text in shown], minlength=6)
+    by_hand = np.bincount([min(len(text), MOST_DECIMALS_READ + 1) for text in shown], minlength=6)
     assert found.tolist() == by_hand.tolist()
 
 

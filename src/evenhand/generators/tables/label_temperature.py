@@ -29,7 +29,7 @@ from evenhand.typing import FloatArray, IntArray
 
 TEMPERATURE: Final = "temperature of the odds of labels"
 
-_FACTORS: Final = np.geomspace(0.25, 1.25, 6)  # from .37 to .84 on ACS-Income, Bank and Credit
+_FACTORS: Final = np.geomspace(0.25, 1.25, 6)  # ``reproductions/table_budgets.py --choose``
 _USUAL: Final = 0.35  # standard deviation of factors from 1, before anything is known
 
 

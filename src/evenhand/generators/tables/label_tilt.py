@@ -301,7 +301,7 @@ class LabelTilt:
         return drawn
 
     def _times(self, factor: float) -> Self:
-        """Return it with all log-odds of labels, those of the tree too, times a factor."""
+        """Return it with log-odds times a factor, those of the tree too as far as they are read."""
         of_tree = (factor - 1.0) * (np.eye(len(self.odds)) - 1.0 / len(self.odds))
         return replace(
             self,

@@ -455,7 +455,7 @@ class MarginalSynthesizer(TableSynthesizer):
         ------
         ValueError
             For a column that is missing, and a value that the schema does not allow; a category
-        that was not named is "other", where the column has that.
+            that was not named is "other", where the column has that.
 
         Privacy
         -------

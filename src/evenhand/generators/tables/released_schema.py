@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import (
-    MOST_DECIMALS,
+    MOST_DECIMALS_READ,
     SECONDS,
     Column,
     TypedTable,
@@ -121,8 +121,8 @@ class UndeclaredColumns:
     infinite: tuple[str, ...] = ()
     """Columns of numbers some of which are infinite. Private."""
     decimals: Mapping[str, IntArray] = field(default_factory=dict)
-    """Numbers of 0, 1, ... decimals, and of more than ``MOST_DECIMALS``, in columns of floats whose
-    decimals are not declared. Private.
+    """Numbers of 0, 1, ... decimals, and of more than ``MOST_DECIMALS_READ``, in columns of floats
+    whose decimals are not declared. Private.
     """
 
     @classmethod
@@ -454,7 +454,7 @@ def _grid_counts(column: Column) -> IntArray:
 def _decimals_shown(noisy: FloatArray, sigma: float) -> int | None:
     """Return the most decimals that stand out of the noise, if it hides few numbers with more."""
     seen = np.flatnonzero(noisy > -sigma * float(ndtri(_MISTAKE / len(noisy))))
-    if not len(seen) or seen[-1] > MOST_DECIMALS:
+    if not len(seen) or seen[-1] > MOST_DECIMALS_READ:
         return None
     most = int(seen[-1])
     hidden = max(float(noisy[most + 1 :].sum()), 0.0) + _SURE * sigma
