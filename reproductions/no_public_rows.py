@@ -16,8 +16,8 @@ curves. Then they ran once more: their claims had been about replacing one recor
 have 1.41 times the noise, and gradients twice that, of a claim about adding or removing one, which
 is what DP-SGD claims. All of them are about the latter now; so are the defaults. *Drawn rows* and
 *drawn rows, schema* ran again when students learnt chances of labels by the counts, and no longer
-labels that were drawn by these, and when the odds of labels had a temperature
-(``rows_and_counts.py``).
+labels that were drawn by these, and, as did *trained on drawn rows*, when the odds of labels had
+a temperature (``rows_and_counts.py``).
 
 **Results**: every seed is a split of its own (25 % test, of the rest 20 % public), the same for
 every way; noise from the operating system (floating-point), delta 1e-5, defaults throughout. All
