@@ -29,7 +29,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.datasets.parquet import ParquetRows
-from evenhand.estimators import drift
+from evenhand.estimators import counted_decisions, drift
 from evenhand.estimators.calibration import warn_of_unread
 from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.compared_rows import RowsToCompare
@@ -69,6 +69,7 @@ from evenhand.privacy import Guarantee, Ledger, NoisyHistogram
 from evenhand.students.learned_features import as_network
 from evenhand.students.soft_labels import SoftLabels
 from evenhand.students.student import (
+    Student,
     fit_student,
     require_student,
     uncertainty,
@@ -308,21 +309,19 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             purpose=type(self).__name__,
             moves=moves,
         )
-        votes, counts, compared = self._parted(run, data)
+        paying = self._parted(run, given)
         n_voters = n_teachers if data.cast is None else data.cast.votes.n_teachers
         mechanism, why = choose_mechanism(
             self.mechanism,
             self._what_is_released(),
-            votes,
+            paying["ledger"],
             n_teachers=n_voters,
             n_queries=data.n_public + (len(rows) if rows is not None else 0),
             n_classes=data.n_classes,
             moves=moves,
         )
         return Plan(
-            ledger=votes,
-            counts=counts,
-            compared=compared,
+            **paying,
             around=run,
             mechanism=mechanism,
             gate=gate,
@@ -330,19 +329,27 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             choices=(*(() if to_draw is None else (to_draw.said,)), why_so_many, why),
         )
 
-    def _parted(self, run: Ledger, data: FitInputs) -> tuple[Ledger, Ledger | None, Ledger | None]:
-        """Return what pays for answers, for counts to draw rows from, and to compare rows by."""
-        shares, rest = {}, drift.VOTES
+    def _parted(self, run: Ledger, given: Given) -> dict[str, Any]:
+        """Return what pays for what, by the names of ``Plan``."""
+        to_draw, rest = given.data.to_draw, drift.VOTES
+        shares: dict[str, tuple[str, float]] = {}
         if check := as_drift_check(self.check_drift):
-            shares[drift.PURPOSE] = check.share
-        if data.to_draw is not None:
-            assert data.to_draw.settings.share is not None
-            purpose, rest = data.to_draw.purposes
-            shares[purpose] = data.to_draw.settings.share
+            shares["compared"] = drift.PURPOSE, check.share
+        if to_draw is not None:
+            share = to_draw.settings.share
+            assert share is not None
+            purpose, rest = to_draw.purposes
+            of_decisions = counted_decisions.SHARE * share if self._counts_decisions(given) else 0.0
+            shares["counts"] = purpose, share - of_decisions
+            if of_decisions:
+                shares["decisions"] = counted_decisions.PURPOSE, of_decisions
         if not shares:
-            return run, None, None
-        *paying, votes = parted(run, shares, rest)
-        return votes, None if data.to_draw is None else paying[-1], paying[0] if check else None
+            return {"ledger": run}
+        return dict(zip((*shares, "ledger"), parted(run, dict(shares.values()), rest), strict=True))
+
+    def _counts_decisions(self, given: Given) -> bool:
+        """Whether decisions of the private rows are counted, to set a margin right."""
+        return False
 
     def draw_rows(self, given: Given, plan: Plan) -> Given:
         """Pay for noisy counts and draw rows from them, where that was asked for."""
@@ -516,14 +523,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         self.answers_ = answers
         self.ledger_, self.drift_ = plan.whole, plan.drift
         self.mechanism_ = plan.mechanism
-        student = fit_student(
-            self.student,
-            taught.X_public,
-            answers,
-            self._within(taught),
-            given.student_rng,
-            self._beside(taught),
-        )
+        student = self._fit_student(taught, plan, answers)
         self.student_ = student.model
         self.student_margin_ = student_margin(student, self.groups_)
         gated = isinstance(answers, Answers) and answers.groups is not None
@@ -544,6 +544,12 @@ class TeacherEnsembleClassifier(PrivateClassifier):
         if student.within is not None:
             warn_of_unread(student.within, data)
         self.guarantee_ = self._guarantee(data, plan.whole, given.partition)
+
+    def _fit_student(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Student:
+        """Fit the student, which the released answers pay for."""
+        beside, within = self._beside(taught), self._within(taught)
+        rng = taught.given.student_rng
+        return fit_student(self.student, taught.X_public, answers, within, rng, beside)
 
     def _synthetic(self, beside: bool) -> SyntheticRows | None:
         """How rows are drawn, alone or beside public ones, with what the caller left open."""

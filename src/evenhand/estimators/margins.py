@@ -20,6 +20,8 @@ WHERE: Final[Mapping[str, str]] = {
     "calibration rows": "on the calibration rows",
     "released answers": "on the public rows (classes by the released answers)",
     "drawn rows": "on rows drawn from noisy counts",
+    "counted decisions": "on rows drawn from noisy counts, set right by noisy counts of decisions "
+    "about the private rows",
     "own probabilities": "on the public rows (classes by the model's own probabilities)",
     "noisy counts": "by noisy counts of the private rows' scores",
     "expected counts": "by noisy counts of the private rows' scores (classes by the model's own "

@@ -61,6 +61,8 @@ class Plan:
     """What was chosen by default, and why."""
     counts: Ledger | None = None
     """Pays for noisy counts, where rows are drawn from such."""
+    decisions: Ledger | None = None
+    """Pays for decisions of the private rows, counted, where a margin is read on drawn rows."""
     compared: Ledger | None = None
     """Pays for noisy counts, where public rows are compared with private ones."""
     around: Ledger | None = None

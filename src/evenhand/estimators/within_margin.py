@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Final
+
+import numpy as np
 
 from evenhand import _checks
 from evenhand.estimators.base import TeacherEnsembleClassifier
 from evenhand.estimators.calibration import public_calibration, read_calibration
+from evenhand.estimators.counted_decisions import CountedDecisions
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.notions import require_notion
 from evenhand.students.confident import check_confidence
-from evenhand.students.student import refuse_unbound
+from evenhand.students.student import Student, fit_student, refuse_unbound
 from evenhand.students.within import Within
 from evenhand.voting import Answers, Shares
 
@@ -58,6 +63,36 @@ class MarginClassifier(TeacherEnsembleClassifier):
         if (calibration := taught.given.calibration) is not None:
             said = public_calibration(len(calibration))
             self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
+
+    def _counts_decisions(self, given: Given) -> bool:
+        return (
+            given.data.asks_drawn_rows
+            and given.calibration is None
+            and self._binds_student
+            and not self._notion(given.data).needs_labels
+        )
+
+    def _fit_student(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Student:
+        """Fit the student; where its margin is read on drawn rows, again with that set right."""
+        if plan.decisions is None:
+            return super()._fit_student(taught, plan, answers)
+        data, within, beside = taught.given.data, self._within(taught), self._beside(taught)
+        assert within is not None
+        assert data.to_draw is not None
+        fit = partial(fit_student, self.student, taught.X_public, answers, beside=beside)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say is said of the second
+            first = fit(within, taught.given.student_rng).model
+        counted = CountedDecisions.release(
+            first.predict(taught.encoder.transform(data.X_private)).astype(np.int64),
+            data.groups_private.codes,
+            (within.n_groups, data.n_classes),
+            plan.decisions,
+            units=data.units,
+            per_unit=data.to_draw.settings.per_unit,
+        )
+        right = counted.set_right(within, first.predict(within.X).astype(np.int64))
+        return fit(right, taught.given.student_rng)
 
     def _notion(self, data: FitInputs) -> RateNotion:
         """Check the notion before anything is spent."""

@@ -22,6 +22,8 @@ SOURCES: Final[Mapping[str, str]] = {
     "public rows": "on the public rows",
     "calibration rows": "on the labelled calibration rows",
     "drawn rows": "on rows drawn from noisy counts",
+    "counted decisions": "on rows drawn from noisy counts, set right by noisy counts of decisions "
+    "about the private rows",
     "released answers": "on the public rows, with their classes as the released answers tell them",
     "own probabilities": "on the public rows, with their classes as the model's own probabilities "
     "tell them",
@@ -67,6 +69,10 @@ class Within:
     """Largest difference that each group is held to, at least the margin; of demographic parity. A
     pair of groups is held to the larger of its two. Shape (n_groups,).
     """
+    moved: FloatArray | None = None
+    """What is added to how often these rows of each group are given each class, where more is known
+    of that than they tell; of a notion of decisions alone. Shape (n_groups, n_classes).
+    """
 
     def __post_init__(self) -> None:
         _checks.one_of("source", self.source, SOURCES)
@@ -79,8 +85,9 @@ class Within:
         """Return the differences of rates that the notion bounds."""
         if not self.notion.needs_labels:
             rows = self.contrasts()
-            rates = rates_of(self.notion, n_classes)
-            return _Contrasts(rows if self.limits is None else rows / self._widened[:, None], rates)
+            rows = rows if self.limits is None else rows / self._widened[:, None]
+            moved = None if self.moved is None else rows @ self.moved[self.groups]
+            return _Contrasts(rows, rates_of(self.notion, n_classes), moved)
         return _JointDifferences(self, n_classes)
 
     def contrasts(self) -> FloatArray:
@@ -108,9 +115,10 @@ class Within:
     def gap(self, decisions: IntArray, n_classes: int) -> float:
         """Gap of hard decisions on these rows: exact, save where the labels are weights.
 
-        With ``limits`` each difference counts in units of its own limit, times the margin.
+        Of the rates as they are ``moved``. With ``limits`` each difference counts in units of its
+        own limit, times the margin.
         """
-        if self.limits is not None:
+        if self.limits is not None or self.moved is not None:
             hard = np.eye(n_classes)[decisions]
             hard = hard[:, 1:] if n_classes == 2 else hard
             apart = np.abs(self.differences(n_classes).apart(hard)).max(initial=0.0)
@@ -260,16 +268,18 @@ class Within:
 class _Contrasts:
     """Rates of decisions among all records of a group, whatever their true class."""
 
-    def __init__(self, contrasts: FloatArray, rates: Rates) -> None:
+    def __init__(self, contrasts: FloatArray, rates: Rates, moved: FloatArray | None) -> None:
         assert rates.predicted is not None
         self.contrasts = contrasts
+        # Of two classes there is one column of decisions, that of class 1.
+        self.moved = 0.0 if moved is None else moved[:, 1:] if rates.n_classes == 2 else moved
         classes = rates.predicted.T
         if rates.n_classes == 2:  # decisions are those of class 1; what is constant has no contrast
             classes = classes[1:] - classes[:1]
         self.classes = None if np.array_equal(classes, np.eye(len(classes))) else classes
 
     def apart(self, decisions: FloatArray) -> FloatArray:
-        out: FloatArray = self.contrasts @ decisions
+        out: FloatArray = self.contrasts @ decisions + self.moved
         return out if self.classes is None else out @ self.classes
 
     def back(self, pull: FloatArray) -> FloatArray:
