@@ -19,6 +19,8 @@ from evenhand import (
 )
 from evenhand.datasets import Schema
 from evenhand.estimators import fit_many
+from evenhand.estimators.counted_decisions import PURPOSE as DECISIONS
+from evenhand.estimators.counted_decisions import SHARE
 from evenhand.estimators.drawn_rows import PURPOSE, VOTES, RowsToDraw
 from evenhand.estimators.synthetic_rows import SyntheticRows, SyntheticRowsWarning
 from evenhand.generators.tables import marginal
@@ -90,11 +92,12 @@ def test_a_share_of_the_budget_pays_for_the_counts_and_the_rest_for_answers() ->
     for share in (0.1, 0.5):
         model = fitted(public=SyntheticRows(share=share, n_rows=600))
         whole = model.ledger_.budget.mu_squared
-        spent = {PURPOSE: 0.0, VOTES: 0.0}
+        spent = {PURPOSE: 0.0, DECISIONS: 0.0, VOTES: 0.0}
         for entry in model.ledger_.entries:
             purpose = next(name for name in spent if name in entry.account)
             spent[purpose] += entry.mu_squared
-        assert spent[PURPOSE] == pytest.approx(share * whole, rel=1e-6)
+        assert spent[DECISIONS] == pytest.approx(SHARE * share * whole, rel=1e-6)
+        assert spent[PURPOSE] == pytest.approx((1 - SHARE) * share * whole, rel=1e-6)
         assert spent[VOTES] == pytest.approx((1 - share) * whole, rel=1e-6)
         assert f"{share:.0%} of the budget" in model.choices_[0]
 
@@ -180,7 +183,7 @@ def test_the_claim_lists_no_public_row_and_keeps_its_delta(tmp_path: Path) -> No
         assert "no row: the 600 rows that the teachers are asked about were drawn" in said
         assert "public rows" not in said
         assert (model.guarantee_.epsilon, model.guarantee_.delta) == (8.0, 1e-5)
-        assert model.margin_source_ == "drawn rows"
+        assert model.margin_source_ == "counted decisions"
         assert model.public_yardstick_.where == "drawn rows, by the released answers"
         assert model.within_margin_
     # A tenth of delta names categories where no schema does; then the ledger speaks at the rest.

@@ -65,9 +65,10 @@ class CountedDecisions:
 
         Privacy
         -------
-        Neighbors : add or remove one record, which is in one cell; or one unit, with ``per_unit``.
-        Sensitivity : L2 ``per_unit``.
-        Cost : one Gaussian release, charged before the noise is drawn.
+        Neighbors : those of the ledger.
+        Sensitivity : L2 ``per_unit``, for every record is in one cell; the root of 2 times that
+            where one is replaced.
+        Cost : what the ledger has, one Gaussian release, charged before the noise is drawn.
         """
         if units is not None:
             counted = first_records(units, per_unit)

@@ -13,17 +13,14 @@ from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.students.derived import DerivedRule
 from evenhand.students.small_groups import Held
 from evenhand.students.thresholds import GroupThresholds
+from evenhand.students.within import SOURCES
 from evenhand.typing import FloatArray
 
 WHERE: Final[Mapping[str, str]] = {
-    "public rows": "on the public rows",
+    **SOURCES,
     "calibration rows": "on the calibration rows",
     "released answers": "on the public rows (classes by the released answers)",
-    "drawn rows": "on rows drawn from noisy counts",
-    "counted decisions": "on rows drawn from noisy counts, set right by noisy counts of decisions "
-    "about the private rows",
     "own probabilities": "on the public rows (classes by the model's own probabilities)",
-    "noisy counts": "by noisy counts of the private rows' scores",
     "expected counts": "by noisy counts of the private rows' scores (classes by the model's own "
     "probabilities)",
     "noisy tables": "by the noisy tables of the last steps of training",

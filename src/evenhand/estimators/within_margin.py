@@ -65,11 +65,13 @@ class MarginClassifier(TeacherEnsembleClassifier):
             self.guarantee_ = replace(self.guarantee_, public=(*self.guarantee_.public, said))
 
     def _counts_decisions(self, given: Given) -> bool:
+        notion = self._notion(given.data)
         return (
             given.data.asks_drawn_rows
             and given.calibration is None
             and self._binds_student
-            and not self._notion(given.data).needs_labels
+            and not notion.needs_labels
+            and notion.margin < 1.0  # which holds whatever is decided
         )
 
     def _fit_student(self, taught: Taught, plan: Plan, answers: Answers | Shares) -> Student:

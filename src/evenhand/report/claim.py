@@ -66,6 +66,13 @@ STUDENT_BOUND_ON: Final = {
         "noise and to what the counts leave out, and their groups carry noise as well: on real "
         "rows the gap can be wider. There it is measured, not promised."
     ),
+    "counted decisions": (
+        "The student was trained under the margin too: its own decisions on rows that were drawn "
+        "from noisy counts are meant to keep it, once the rates of each group there are moved by "
+        "what noisy counts of the decisions about the private rows tell of them. That leaves the "
+        "noise of both, most for small groups, and it does not bind the student on new rows, nor "
+        "on the population the model will meet; there its gap is measured, not promised."
+    ),
     "noisy tables": AIMED_FOR
     + " What stands here is what the steps of training themselves released, with noise, of the "
     "rates of the models on the way.",
