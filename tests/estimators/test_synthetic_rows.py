@@ -344,7 +344,7 @@ def test_an_account_with_little_room_pays_for_counts_and_answers_in_proportion()
         before = account.spent
         model = FairSharesClassifier(BUDGET, MARGIN, public=drawn, **given)
         model.fit(X, y, sensitive_features=sex, ledger=account)
-        counts = sum(e.mu_squared for e in model.ledger_.entries if PURPOSE in e.account)
+        counts = sum(e.mu_squared for e in model.ledger_.entries if VOTES not in e.account)
         assert counts == pytest.approx(0.2 * room, rel=1e-5)
         assert account.spent - before == pytest.approx(room, rel=1e-5)
     with pytest.raises(BudgetExceeded, match="Nothing"):
