@@ -12,8 +12,11 @@ from scipy.special import expit
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, EqualizedOdds
 from evenhand.baselines.fairdp import FairDP, FairDPClassifier, GroupModels
+from evenhand.cli.results import run_parts
 from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.privacy import FloatNoise, SubsampledGaussian
+from evenhand.report import ModelReport, page
+from evenhand.report.summary import summary_lines
 
 PARITY = DemographicParity(margin=0.3, reference="pairwise")
 CLIP = 0.7
@@ -190,6 +193,22 @@ def test_a_saved_model_keeps_its_certificate(
     assert fingerprint(again) == fingerprint(model)
 
 
+def test_command_line_and_report_tell_the_certificate(parts: Any, loose: dict[str, Any]) -> None:
+    model = fit(parts, FairDPClassifier(**loose))  # the default margin
+    said = (
+        f"Gap of the decisions by the noisy table: {model.table_gap_:.4f}, and at most "
+        f"{model.certificate_:.4f} among the private records, with a probability of 95%; margin "
+        f"0.05 of demographic parity."
+    )
+    report = ModelReport.of(model)
+    assert said in run_parts(model.fitted_)
+    assert said in summary_lines(report)
+    assert said in page.render(report)
+    assert "can only be measured" not in page.render(report)
+    cut = model.with_group_thresholds(parts.X_public, parts.groups_public, fairness=PARITY)
+    assert "noisy table:" not in page.render(ModelReport.of(cut))
+
+
 def test_a_gap_that_is_surely_outside_the_margin_is_said(parts: Any, loose: dict[str, Any]) -> None:
     narrow = DemographicParity(margin=0.01, reference="pairwise")
     model = fit(parts, FairDPClassifier(**(loose | {"fairness": narrow})))
@@ -198,6 +217,7 @@ def test_a_gap_that_is_surely_outside_the_margin_is_said(parts: Any, loose: dict
     said = f"at least {least:.4f} apart, by a noisy table, and the margin is 0.01"
     assert any(said in words for words in model.fitted_.cautions)
     assert model.fitted_.to_dict()["table_gap"] == model.table_gap_
+    assert model.fitted_.to_dict()["table_gap_at_most"] == model.certificate_
     blind = model.with_blind_rule(parts.X_public, parts.groups_public, fairness=narrow)
     assert np.isnan(blind.certificate_)
     assert not blind.certified_
@@ -207,5 +227,6 @@ def test_a_gap_that_is_surely_outside_the_margin_is_said(parts: Any, loose: dict
     cut = model.with_group_thresholds(parts.X_public, parts.groups_public, fairness=narrow)
     assert not any("apart, by a noisy table" in words for words in cut.fitted_.cautions)
     assert cut.fitted_.to_dict()["table_gap"] is None
+    assert cut.fitted_.to_dict()["table_gap_at_most"] is None
     wide = fit(parts, FairDPClassifier(**(loose | {"fairness": PARITY})))
     assert not any("apart, by a noisy table" in words for words in wide.fitted_.cautions)

@@ -210,7 +210,10 @@ def test_the_probabilities_of_each_group_are_listed_with_what_they_keep(derived:
     assert "The budget has parts with a ledger each, epsilon = 3 and 1" in shown
     assert "Training aimed for the margin" not in shown
     (line,) = [line for line in summary_lines(report) if "noisy table" in line]
-    assert line.endswith(f"{model.table_gap_:.4f}; margin 0.05 of equalized odds.")
+    at_most = model.table_gap_ + model.noise_bound_
+    assert f"{model.table_gap_:.4f}, and at most {at_most:.4f} among the private records" in line
+    assert line.endswith("; margin 0.05 of equalized odds.")
+    assert line not in shown  # the probabilities say it
 
 
 def test_small_groups_and_calibration_rows_are_listed_with_what_they_tell(

@@ -326,9 +326,8 @@ def run_parts(fitted: FittedModel) -> list[str | Table]:
     from evenhand.report.claim import MARGIN_BINDS, MARGIN_BINDS_ANSWERS, STUDENT_BOUND_ON
 
     claim, kind = str(fitted.guarantee), f"Where the margin sits: {fitted.kind}."
-    if fitted.own_table_gap is not None:
-        kept = _against_margin(fitted, fitted.own_table_gap)
-        return [claim, kind, f"Gap of the decisions by the noisy table: {kept}."]
+    if fitted.by_table is not None:
+        return [claim, kind, fitted.by_table.in_words]
     if fitted.answers is None:
         return [claim, kind]
     rows = [*_asked(fitted, fitted.answers), *_gaps(fitted), *_by_answers(fitted)]

@@ -15,7 +15,7 @@ from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators import small_groups
 from evenhand.estimators.drift import OF_DRIFT, ColumnDrift
-from evenhand.estimators.margins import AIM_AGAIN, Cuts, Derived, StudentMargin, TrueGroups
+from evenhand.estimators.margins import AIM_AGAIN, ByTable, Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.estimators.synthetic_rows import BESIDE_ROWS, NO_PUBLIC_ROWS, OF_DRAWN_ROWS
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.gate.calibrated import GateCalibration
@@ -196,9 +196,18 @@ class FittedModel:
         return self.kind.needs_group
 
     @property
-    def own_table_gap(self) -> float | None:
-        """``table_gap``, where no wrapper decides otherwise than the model that was counted."""
-        return self.table_gap if self.inside is None else None
+    def by_table(self) -> ByTable | None:
+        """What a noisy table says of its decisions; None where a wrapper decides otherwise."""
+        if self.table_gap is None or self.inside is not None:
+            return None
+        assert self.notion is not None
+        assert self.margin is not None
+        return ByTable(
+            notion=self.notion,
+            margin=self.margin,
+            gap=self.table_gap,
+            at_most=min(1.0, self.table_gap + self.table_noise),
+        )
 
     @property
     def core(self) -> FittedModel:
@@ -304,9 +313,9 @@ class FittedModel:
         for kept in (student, self.cuts):
             if kept is not None and (words := _on_new_rows(kept.cross_fitted, kept.notion.margin)):
                 said.append(words)
-        if self.own_table_gap is not None and self.margin is not None:
-            least = self.own_table_gap - self.table_noise
-            if least > self.margin:
+        if self.by_table is not None:
+            least = self.by_table.gap - self.table_noise
+            if least > self.by_table.margin:
                 said.append(
                     f"the rates of two groups of the private records are at least {least:.4f} "
                     f"apart, by a noisy table, and the margin is {self.margin:g}"
@@ -321,7 +330,7 @@ class FittedModel:
     def to_dict(self) -> dict[str, Any]:
         """Return what it tells, as plain values for machines; no array of rows is among them."""
         claim, held, answers = self.guarantee, self.student_margin, self.answers
-        found = self.true_groups
+        found, by_table = self.true_groups, self.by_table
         return {
             "method": self.method,
             "epsilon": claim.epsilon,
@@ -341,7 +350,8 @@ class FittedModel:
             "within_alpha": None if found is None or found.knows_no_group else found.met,
             "bounds": [] if found is None else [asdict(bound) for bound in found.bounds],
             "fairness_weight": self.core.arguments.get("fairness_weight"),
-            "table_gap": self.own_table_gap,
+            "table_gap": None if by_table is None else by_table.gap,
+            "table_gap_at_most": None if by_table is None else by_table.at_most,
             "drawn_rows": list(self.of_drawn_rows),
             "drift": None
             if self.core.drift is None

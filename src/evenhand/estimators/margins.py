@@ -227,6 +227,34 @@ class Derived:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ByTable:
+    """How far apart the decisions about the private records are, by a noisy table of them.
+
+    Privacy
+    -------
+    A function of the released table.
+    """
+
+    notion: str
+    """Which rates are compared between two groups, by the name of its notion."""
+    margin: float
+    """That was asked for."""
+    gap: float
+    """Largest difference of those rates by the table."""
+    at_most: float
+    """What it is at most among the private records, with probability 0.95."""
+
+    @property
+    def in_words(self) -> str:
+        """All of it in a sentence."""
+        return (
+            f"Gap of the decisions by the noisy table: {self.gap:.4f}, and at most "
+            f"{self.at_most:.4f} among the private records, with a probability of 95%; margin "
+            f"{self.margin:g} of {self.notion.replace('-', ' ')}."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bound:
     """A bound on the violation for the true groups, for this model."""
 

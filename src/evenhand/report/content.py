@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from evenhand.datasets import Dataset
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.margins import Cuts, Derived, StudentMargin, TrueGroups
+from evenhand.estimators.margins import ByTable, Cuts, Derived, StudentMargin, TrueGroups
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.notion import Notion
 from evenhand.fairness.trace import Coverage
@@ -51,6 +51,8 @@ class ModelReport(Report):
         The thresholds of the groups; None for a model that needs no group.
     derived : Derived or None
         The probabilities of the groups; None for a model whose own decisions stand.
+    by_table : ByTable or None
+        How far apart its decisions are by a noisy table; None where none was released.
     true_groups : TrueGroups or None
         What is known of the true groups, for a model of SF-PATE.
     measured : Measured or None
@@ -91,6 +93,7 @@ class ModelReport(Report):
     aimed: Notion | None
     cuts: Cuts | None
     derived: Derived | None
+    by_table: ByTable | None
     true_groups: TrueGroups | None
     measured: Measured | None
     yardstick: Yardstick | None
@@ -151,6 +154,7 @@ class ModelReport(Report):
             aimed=fitted.fairness,
             cuts=whole.cuts,
             derived=whole.derived,
+            by_table=whole.by_table,
             true_groups=whole.true_groups,
             measured=None if measured is None else Measured.of(measured, classes=classes),
             yardstick=seen.yardstick,

@@ -54,11 +54,8 @@ def summary_lines(report: ModelReport) -> tuple[str, ...]:
             f"{report.cuts.notion.title}, kept {report.cuts.where}"
             + ("." if report.cuts.held is None else f", where it is {report.cuts.to_in_words}.")
         )
-    if report.derived is not None:
-        lines.append(
-            f"Gap of the decisions by the noisy table: {report.derived.gap:.4f}; margin "
-            f"{report.derived.margin:g} of {report.derived.notion}."
-        )
+    if report.by_table is not None:
+        lines.append(report.by_table.in_words)
     return tuple(_printable(line) for line in lines)
 
 
