@@ -376,10 +376,15 @@ def table_of(source: str, label: str | None, sensitive: list[str]) -> tuple[str,
         return source, BUILT_IN[source]()
     if label is None or not sensitive:
         raise SystemExit("A file needs --label NAME and --sensitive NAME.")
-    frame = read_table(source).dropna(subset=[label, *sensitive]).reset_index(drop=True)
     name = Path(source).stem
     many = sensitive if len(sensitive) > 1 else sensitive[0]
-    return name, Dataset.from_frame(frame, label=label, sensitive=many, name=name)
+    try:
+        frame = read_table(source)
+        known = [column for column in (label, *sensitive) if column in frame]
+        frame = frame.dropna(subset=known).reset_index(drop=True)
+        return name, Dataset.from_frame(frame, label=label, sensitive=many, name=name)
+    except (OSError, ValueError, KeyError) as error:
+        raise SystemExit(f"{source}: {error.args[0]}") from None
 
 
 def main() -> None:

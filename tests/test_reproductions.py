@@ -502,6 +502,24 @@ def test_the_published_faces_would_agree_with_every_arrow_and_turned_around_with
     assert {verdicts(False)[told] for told in others} == {"yes"}
 
 
+def test_a_table_of_ones_own_is_read_for_the_comparison_or_refused_in_words(
+    tmp_path: Path,
+) -> None:
+    module, path = script("beside_glued"), tmp_path / "loans.csv"
+    path.write_text("income,sex,repaid\n1,F,no\n2,M,yes\n3,F,yes\n4,,no\n5,M,\n")
+    name, data = module.table_of(str(path), "repaid", ["sex"])
+    assert (name, len(data.y), list(data.X)) == ("loans", 3, ["income"])
+    for label, sensitive, said in (
+        ("repayd", ["sex"], "no column 'repayd'.*Did you mean 'repaid'"),
+        ("repaid", ["sx"], "no column 'sx'"),
+        (None, ["sex"], "needs --label"),
+    ):
+        with pytest.raises(SystemExit, match=said):
+            module.table_of(str(path), label, sensitive)
+    with pytest.raises(SystemExit, match=r"no file .*none\.csv"):
+        module.table_of(str(tmp_path / "none.csv"), "repaid", ["sex"])
+
+
 def test_a_smaller_scale_keeps_the_signal_to_noise_and_the_pictures_of_a_teacher() -> None:
     # Signal to noise goes by the product of teachers and mu; mu by a second route, from epsilon.
     faces, digits = script("pfguard_faces"), script("pfguard_sampling")
