@@ -62,6 +62,12 @@ def test_notions_about_true_classes_can_be_named(
             [],
             "features and labels are taken as public. If",
         ),
+        (
+            {"--method": "sf-student", "--fairness": "generalized-demographic-parity"}
+            | {"--confidence": "0.9", "--calibration": "test.csv"},
+            [],
+            "--confidence 0.9 is about rates of decisions, and --fairness generalized-demographic",
+        ),
         ({"--protect": "record", "--method": "pf-ld"}, [], "say so: --protect attribute. To prot"),
         ({"--method": "dpsgd"}, [], "--method dpsgd protects the whole record. Leave it out, or"),
         ({"--method": "non-private"}, [], "promises no privacy. Leave it out, or choose a method"),

@@ -263,6 +263,14 @@ def test_calibration_rows_that_nothing_can_be_set_on_are_refused_before_anything
     assert train(account)["account"]["epsilon_spent"] == pytest.approx(4.0, abs=0.01)
 
 
+def test_calibration_rows_without_a_margin_about_true_classes_are_what_is_refused(
+    town: Path, refuse: Run, asked: Run
+) -> None:
+    # Counts of scores, which nobody named, are not what is wrong.
+    line = refuse(*asked({**AUTO, "--calibration": "test.csv"}), "--group-thresholds")
+    assert line.startswith("--calibration brings true classes, and --fairness demographic-parity")
+
+
 def test_a_change_is_named_to_a_method_whose_claim_is_about_it(
     town: Path, train: Run, refuse: Run, asked: Run
 ) -> None:

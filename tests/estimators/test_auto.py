@@ -363,6 +363,13 @@ def test_a_confidence_about_true_classes_needs_labels_and_takes_thresholds_with_
         fitted(arguments, OF_PUBLIC)
 
 
+def test_calibration_rows_that_thresholds_would_not_read_are_refused_by_their_notion() -> None:
+    model = AutoClassifier(BUDGET, MARGIN, **SEEN)
+    rows = {"sensitive_features": GROUPS[PRIVATE], **CALIBRATED, **FRAMED}
+    with pytest.raises(ValueError, match="DemographicParity is about predictions alone, so"):
+        model.fit(FRAME[PRIVATE], Y[PRIVATE], **rows, progress=_no_step)
+
+
 def test_rows_on_which_no_threshold_can_be_set_are_refused_before_anything_is_spent() -> None:
     arguments = {"fairness": EqualizedOdds(margin=0.1), "schema": BOUNDS, **SEEN}
     one_class = OF_KNOWN | {"y_calibration": np.full(200, "yes")}

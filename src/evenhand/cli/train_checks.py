@@ -70,7 +70,8 @@ def _check_margin(given: TrainOptions) -> None:
                 f"--tightening {given.tightening:g} sets thresholds by group inside the margin, "
                 f"and {why}. Leave it out, or give it with --group-thresholds alone."
             )
-    if given.score_counts and given.calibration is not None:
+    by_labels = given.calibration is not None and fairness_of(given, 0.0).needs_labels
+    if given.score_counts and by_labels:
         raise ValueError(
             "--score-counts have no true classes, and thresholds would be set on those of "
             "--calibration alone. Leave one of them out."
@@ -89,6 +90,12 @@ def _check_margin(given: TrainOptions) -> None:
             "--margin 0.05; or train without a margin: --method pate."
         )
     notion = fairness_of(given, given.margin)
+    if given.confidence is not None and getattr(notion, "confidence", None) is None:
+        raise ValueError(
+            f"--confidence {given.confidence:g} is about rates of decisions, and --fairness "
+            f"{given.fairness} compares none. Leave it out, or name another --fairness: "
+            f"{', '.join(OF_DECISIONS)}."
+        )
     of_truth = [name for name in ("admit_by", "gate_level") if name in given.given]
     if of_truth and not given.answer_margin:
         raise ValueError(

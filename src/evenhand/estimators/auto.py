@@ -213,6 +213,12 @@ class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[
         self, X: Any, given: Mapping[str, Any], case: Case, choice: Choice
     ) -> RowsAfter | None:
         """Return the rows that thresholds are set on; None where counts alone set them, or none."""
+        if choice.thresholds and case.public_labels and not case.of_true_classes:
+            raise ValueError(
+                f"{type(self.fairness).__name__} is about predictions alone, so calibration rows "
+                f"would not be read. Leave them out, or take a notion about true classes: "
+                f"EqualizedOdds(margin=0.05)."
+            )
         if not choice.thresholds or (choice.counts and not case.public_groups):
             return None
         if case.of_true_classes and case.public_labels:
