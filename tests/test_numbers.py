@@ -10,9 +10,9 @@ Each line names a file of ``reproductions/results`` (``NAME.md`` for the tables 
 ``benchmarks`` for the lines of ``benchmarks/results.jsonl``), the rows, and columns. ``table=``
 picks another list than ``rows``, ``nth=1 4`` some of the rows. A column may be a formula:
 ``max(error)``, ``seconds/paper_seconds``, ``error[0]-error[1]``; several rows give theirs row
-by row; ``epsilon=1 or 3`` picks both. A fourth part is the column of the page's table in which the
-values stand, from 1. ``= exp(1)`` is computed. The values of a line must stand in the text in this
-order, rounded as printed there.
+by row; ``epsilon=1 or 3`` picks both; a column with the name of a function is written ``mean_``. A
+fourth part is the column of the page's table in which the values stand, from 1. ``= exp(1)`` is
+computed. The values of a line must stand in the text in this order, rounded as printed there.
 """
 
 from __future__ import annotations
@@ -148,11 +148,11 @@ def values_of(line: str) -> list[float]:
     ]
     assert rows, f"no such row: {line}"
     rows = [rows[int(i)] for i in nth.split()] if nth else rows
-    names = {
-        key: np.array([row.get(key) for row in rows])
+    own = {"min": np.min, "max": np.max, "mean": np.mean, "abs": np.abs, "n": len(rows)}
+    names = own | {
+        key + "_" * (key in own): np.array([row.get(key) for row in rows])
         for key in set.union(*(set(row) for row in rows))
     }
-    names |= {"min": np.min, "max": np.max, "mean": np.mean, "abs": np.abs, "n": len(rows)}
     found = [np.asarray(eval(column, {}, names), dtype=float) for column in columns.split()]
     assert not any(np.isnan(column).any() for column in found), f"no such column: {line}"
     return (
