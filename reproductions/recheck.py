@@ -123,10 +123,9 @@ def blind_rules(script: Any) -> Checks:
 def margins_on_new_rows(script: Any) -> Checks:
     """German, one split: errors of all its fits, whose noise is drawn anew."""
     kept = rows("margins_on_new_rows", table="German")
-    fresh = script.measure("German", 0)
     for way in script.WAYS:
         saved = [r["error"] for r in kept if r["way"] == way]
-        now = [r["error"] for r in fresh if r["way"] == way]
+        now = [r["error"] for r in script.measure("German", 0, way)]
         yield noisy(f"German, {way}", saved, float(np.mean(now)), "error")
 
 
