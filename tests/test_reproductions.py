@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import create_autospec
 from xml.etree import ElementTree
 
 import numpy as np
@@ -144,6 +145,15 @@ def test_a_recheck_finds_a_number_that_moved_and_no_other() -> None:
     [same] = recheck.exact("x", [0.5], [0.5], "gap")
     [other] = recheck.exact("x", [0.5], [0.5001], "gap")
     assert (same.verdict, other.verdict) == ("to the digit", "**differs**")
+
+
+def test_margins_on_new_rows_are_rechecked_in_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = script("margins_on_new_rows")
+    measured = create_autospec(module.measure, return_value=[{"error": 0.25}])
+    monkeypatch.setattr(module, "measure", measured)
+    checks = list(script("recheck").margins_on_new_rows(module))
+    assert [call.args[2] for call in measured.call_args_list] == list(module.WAYS)
+    assert [check.fresh for check in checks] == [0.25] * len(module.WAYS)
 
 
 def test_every_result_has_its_script_and_its_page() -> None:
