@@ -43,6 +43,8 @@ ALGORITHMS = {
     "jagielski_adult": "the linear program as printed on a table that is charged for; the model "
     "below it is DP-SGD, so that whole records are protected, where the paper protects groups.",
     "labels_or_shares": "ours: both students are held to the margin, which the paper's is not.",
+    "many_records": "PATE by noisy shares (ours), alone and with noisy counts; DP-SGD as "
+    "published, with our defaults.",
     "membership": "ours: `MarginalSynthesizer` with its defaults; the attacks are after others'.",
     "no_public_rows": "ours; uniform rows are TabPATE's idea with our votes and student, and "
     "training on drawn rows has our generator.",

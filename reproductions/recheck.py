@@ -129,6 +129,14 @@ def margins_on_new_rows(script: Any) -> Checks:
         yield noisy(f"German, {way}", saved, float(np.mean(now)), "error")
 
 
+def many_records(script: Any) -> Checks:
+    """One fit of each way, whose noise is drawn anew."""
+    for way in script.WAYS:
+        kept = rows("many_records", label="works", epsilon=1.0, way=way)
+        now = script.measure("works", 0, 1.0, way)["error"]
+        yield noisy(f"works, {way}", [row["error"] for row in kept], now, "error")
+
+
 def beside_glued(script: Any) -> Checks:
     """Our side on German, one split and epsilon: the noise is drawn anew."""
     name, data = script.table_of("german", None, [])
@@ -743,6 +751,7 @@ CHECKS = {
         intervention_points,
         jagielski_adult,
         labels_or_shares,
+        many_records,
         margins_on_new_rows,
         membership,
         no_privacy,
