@@ -16,7 +16,7 @@ from evenhand.datasets.images import ImageData
 from evenhand.datasets.images.bias import binary_classes
 from evenhand.generators import GeneratorDamaged, MarginalSynthesizer, load
 from evenhand.generators.images import MeanEmbeddingImages
-from evenhand.generators.images.codec import PublicValues
+from evenhand.generators.images.codec import PublicValues, checked_pictures
 from evenhand.generators.images.evolution import EvolutionImages
 from evenhand.generators.images.gaussian import GaussianImages
 from evenhand.generators.images.public_features import PublicFeatureImages
@@ -163,6 +163,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         r"some do not in picture 10 ",
     ),
     "channels first": ({"images": np.zeros((40, 3, 8, 8))}, r"got \(40, 3, 8, 8\)\. Channels come"),
+    "pictures of two sizes": (
+        {"images": [np.zeros((8, 8 + (i in (4, 6)))) for i in range(40)]},
+        r"must have one size, and picture 5 .* and 1 more do not have that of the first\. Resize",
+    ),
+    "an array of pictures of two sizes": (
+        {"images": np.array([np.zeros((8 + i % 2, 8)) for i in range(40)], dtype=object)},
+        r"must have one size, and picture 2 .*ImageData\.from_csv",
+    ),
     "no pictures": ({"images": np.zeros((0, 8, 8)), "y": []}, "There are no pictures"),
     "declared groups without groups": (
         {"sensitive_features": None, "groups": ["left"]},
@@ -182,6 +190,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "pictures of no unit": ({"per_unit": 3}, "per_unit=3 bounds .*, and without unit_ids= each"),
 }
+
+
+def test_a_list_of_pictures_is_as_good_as_an_array() -> None:
+    images, _, _ = pictures(40)
+    apart = np.empty(40, dtype=object)
+    apart[:] = list(images)
+    for given in (list(images), apart):
+        np.testing.assert_array_equal(checked_pictures(given), images)
 
 
 @pytest.mark.usefixtures("values_shown")

@@ -266,8 +266,7 @@ def read_images(
     Of the pictures of a unit the first ``per_unit`` are kept: which ones depends on the order of
     its own pictures alone. Every check stops the run; none of them changes another record.
     """
-    given = np.asarray(images)
-    refuse_bad_pictures(given)
+    given = checked_pictures(images)
     _checks.same_length(images=given, y=np.asarray(y))
     label, label_codes = PublicValues.of(_name(y, LABEL), y, classes, LABEL)
     columns, group_codes, framed = _sensitive(sensitive_features, groups, len(given), label.name)
@@ -321,8 +320,19 @@ def read_images(
     )
 
 
-def refuse_bad_pictures(images: Array) -> None:
-    """Stop at arrays that are not pictures, and say which picture is wrong."""
+def checked_pictures(given: ArrayLike) -> Array:
+    """Return pictures as one array; stop at what is none, and say which picture is wrong."""
+    each: Any = given
+    if str(getattr(given, "dtype", "object")) == "object":  # a list, or an array of arrays
+        each = list(each)
+        other = [i for i, picture in enumerate(each) if np.shape(picture) != np.shape(each[0])]
+        if other:
+            raise ValueError(
+                f"Pictures must have one size, and {_values.rows(np.array(other), 'picture')} "
+                f"do not have that of the first. Resize them, or read files with "
+                f"ImageData.from_csv(..., size=64)."
+            )
+    images = np.asarray(each)
     colour = images.ndim == 4 and images.shape[3] == 3
     if images.ndim != 3 and not colour:
         raise ValueError(
@@ -332,7 +342,7 @@ def refuse_bad_pictures(images: Array) -> None:
     if not len(images) or not images[0].size:
         raise ValueError(f"There are no pictures: images has shape {images.shape}.")
     if images.dtype == np.uint8:
-        return
+        return images
     if not np.issubdtype(images.dtype, np.floating):
         raise TypeError(
             f"images must hold uint8 (0 to 255) or floats in [0, 1], got dtype {images.dtype}. "
@@ -346,6 +356,7 @@ def refuse_bad_pictures(images: Array) -> None:
             f"{_values.rows(wrong, 'picture')}. Divide by the largest possible value, known "
             f"without looking at the pictures, or pass uint8."
         )
+    return images
 
 
 def _sensitive(

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 from evenhand import _checks
 from evenhand.datasets.columns import Column
-from evenhand.generators.images.codec import refuse_bad_pictures
+from evenhand.generators.images.codec import checked_pictures
 from evenhand.typing import Array, ArrayLike, FloatArray
 
 LEAST: int = 10
@@ -73,8 +73,7 @@ class GroupReference:
 
     def predict(self, images: ArrayLike) -> Array:
         """Return the group of each picture, shape (n,)."""
-        given = np.asarray(images)
-        refuse_bad_pictures(given)
+        given = checked_pictures(images)
         if given.shape[1:] != self._shape:
             raise ValueError(
                 f"The reference pictures have shape {self._shape}, these {given.shape[1:]}."
@@ -91,8 +90,7 @@ class GroupReference:
         )
 
     def _read(self, images: ArrayLike) -> Array:
-        given = np.asarray(images)
-        refuse_bad_pictures(given)
+        given = checked_pictures(images)
         self._shape = given.shape[1:]
         return given
 

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from evenhand import _checks, _values
 from evenhand.datasets.columns import text_of
 from evenhand.generators.feature_means import chunks
-from evenhand.generators.images.codec import FloatPixels, refuse_bad_pictures
+from evenhand.generators.images.codec import FloatPixels, checked_pictures
 from evenhand.typing import Array, FloatArray, IntArray
 
 Size: TypeAlias = tuple[int, int, int]
@@ -185,8 +185,7 @@ class PublicPictures(MovedPictures):
     n_tones: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        pictures, labels = np.asarray(self.pictures), np.asarray(self.labels)
-        refuse_bad_pictures(pictures)
+        pictures, labels = checked_pictures(self.pictures), np.asarray(self.labels)
         _checks.same_length(pictures=pictures, labels=labels)
         object.__setattr__(self, "pictures", pictures)
         object.__setattr__(self, "labels", np.array([text_of(label) for label in labels]))
