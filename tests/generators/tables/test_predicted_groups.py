@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from marks import FAINT
 
+from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.tables.predicted_groups import GroupsFromReference, groups_from_reference
 from evenhand.privacy import SeededNoise
@@ -82,6 +85,22 @@ def test_a_generator_takes_missing_groups_from_a_reference_and_its_claim_says_so
     assert without.guarantee_.public == tuple(
         said for said in made.guarantee_.public if "reference" not in said
     )
+
+
+def test_a_group_of_which_the_reference_has_no_row_is_named() -> None:
+    frame = table().assign(sex=lambda rows: rows["sex"].where(rows.index % 2 == 0))
+    wider = Schema(
+        columns=tuple(
+            replace(column, categories=("F", "M", "X")) if column.name == "sex" else column
+            for column in SCHEMA.columns
+        )
+    )
+    with pytest.warns(UserWarning, match="no reference row has sex=X: rows whose group is missing"):
+        made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
+            frame, **ROLES, budget=BUDGET, schema=wider, reference=PUBLIC
+        )
+    (told,) = (words for words in made.warnings_ if words.startswith("no reference row"))
+    assert told in made.notes_
 
 
 BAD = {

@@ -33,6 +33,7 @@ from evenhand.generators.tables.named_values import (
     wide_columns,
     with_values,
 )
+from evenhand.generators.tables.predicted_groups import GroupsFromReference
 from evenhand.generators.tables.records import Records
 from evenhand.generators.tables.released_schema import (
     DECIMALS,
@@ -84,8 +85,8 @@ class PrivateTable(Payload):
     """Columns that are not among the records, and that drawn rows have."""
     keep_rare: bool = False
     """Let text columns pass of which no category can be named: all their values become "other"."""
-    notes: tuple[str, ...] = ()
-    """What was done with missing groups."""
+    predictors: tuple[GroupsFromReference, ...] = ()
+    """By which missing groups were predicted."""
     elsewhere: tuple[str, ...] = ()
     """Conditions whose categories another release of the same fit names; see ``encode``."""
     numbered: tuple[str, ...] = ()
@@ -130,7 +131,7 @@ class PrivateTable(Payload):
             *((self._made,) if self.made else ()),
             *(
                 ("the reference rows from which missing groups are predicted",)
-                if self.notes
+                if self.predictors
                 else ()
             ),
         )
@@ -195,11 +196,23 @@ class PrivateTable(Payload):
             notes=(
                 *found.notes,
                 *_named(values),
-                *self.notes,
+                *(predictor.words for predictor in self.predictors),
                 *((self._made,) if self.made else ()),
             ),
-            warnings=found.warnings,
+            warnings=(*found.warnings, *self._never_predicted(found.schema)),
         )
+
+    def _never_predicted(self, schema: Schema) -> list[str]:
+        """Name the groups of which the reference has no row; both are public or released."""
+        groups = {column.name: column.categories for column in schema.columns}
+        return [
+            f"no reference row has {predictor.name}={group}: rows whose group is missing are never "
+            f"taken to be of it, so drawn rows have it too seldom, if private ones of it lack "
+            f"their group. Add public rows of it, or leave rows without a group out"
+            for predictor in self.predictors
+            for group in groups[predictor.name]
+            if group not in map(text_of, predictor.values)
+        ]
 
     @property
     def _made(self) -> str:

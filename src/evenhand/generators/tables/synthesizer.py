@@ -26,7 +26,7 @@ from evenhand.generators.tables.codec import TableCodec
 from evenhand.generators.tables.constraints import Constraint
 from evenhand.generators.tables.evaluation import TableEvaluation, evaluate_rows
 from evenhand.generators.tables.made_columns import MadeColumn, made_columns
-from evenhand.generators.tables.predicted_groups import groups_from_reference
+from evenhand.generators.tables.predicted_groups import GroupsFromReference, groups_from_reference
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.records import StreamedRecords, as_roles, read_records
 from evenhand.generators.tables.wanted_rows import Draw, Stock, Wanted
@@ -182,7 +182,7 @@ class TableSynthesizer(Synthesizer):
                 n_bins=self.n_bins,
                 public_rows=public_rows,
             )
-        filled: tuple[str, ...] = ()
+        predictors: tuple[GroupsFromReference, ...] = ()
         made: tuple[MadeColumn, ...] = ()
         own: Iterable[object] = frame.columns if isinstance(frame, pd.DataFrame) else ()
         away = {str(name) for name in own if not isinstance(name, Integral)} | {unit}
@@ -200,7 +200,6 @@ class TableSynthesizer(Synthesizer):
             frame, predictors = groups_from_reference(
                 frame, reference, sensitive=roles.sensitive, away=[unit] if unit else []
             )
-            filled = tuple(predictor.words for predictor in predictors)
         return PrivateTable(
             records=read_records(frame, roles, per_unit=per_unit),
             schema=schema,
@@ -208,7 +207,7 @@ class TableSynthesizer(Synthesizer):
             made=made,
             keep_rare=keep_rare,
             n_bins=self.n_bins,
-            notes=filled,
+            predictors=predictors,
             public_rows=public_rows,
             numbered=tuple(str(name) for name in own if str(name) not in away),
         )
