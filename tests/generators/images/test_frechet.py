@@ -50,6 +50,15 @@ class Means:
         return np.stack([f for half in halves for f in (half.mean(1), half.std(1))], axis=1)
 
 
+@pytest.mark.parametrize(("name", "said"), [("means", "FD-means"), ("FID", "FID")])
+def test_a_distance_is_called_fid_where_its_features_are(name: str, said: str) -> None:
+    rng = np.random.default_rng(0)
+    extractor = Means()
+    extractor.name = name
+    shown = {"a": rng.random((20, 4, 4))}
+    assert {found.name for found in distances(shown, shown, extractor, n=20, rng=rng)} == {said}
+
+
 def test_groups_are_compared_at_equal_n_and_small_ones_left_out() -> None:
     rng = np.random.default_rng(0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -53,12 +53,31 @@ def classify(
     require_torch(f"The classifier {name}")
     _checks.one_of("models", name, IMAGE_MODELS)
     _checks.at_least("epochs", epochs, 1)
-    channels, height, width = images.shape[1:]
+    height, width = images.shape[2:]
     if name == "CNN" and min(height, width) < 4:
         raise ValueError(f"The CNN needs pictures of at least 4 x 4, got {height} x {width}.")
+    model = trained(
+        IMAGE_MODELS[name], images, labels, n_classes=n_classes, epochs=epochs, seed=seed
+    )
+    with torch.no_grad():
+        parts = [torch.softmax(model(part), dim=1) for part in torch.as_tensor(asked).split(_ROWS)]
+    probabilities: FloatArray = torch.cat(parts).numpy().astype(np.float64)
+    return probabilities
+
+
+def trained(
+    architecture: Architecture,
+    images: FloatPixels,
+    labels: IntArray,
+    *,
+    n_classes: int,
+    epochs: int,
+    seed: int,
+) -> Any:
+    """Return a network, a torch module, that was trained to tell the labels; see ``classify``."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = IMAGE_MODELS[name].build((channels, height, width), n_classes)
+        model = architecture.build(images.shape[1:], n_classes)
         x, y = torch.as_tensor(images), torch.as_tensor(labels)
         adam = torch.optim.Adam(model.parameters(), lr=RATE)
         for _ in range(epochs):
@@ -67,7 +86,4 @@ def classify(
                 adam.zero_grad()
                 loss.backward()
                 adam.step()
-    with torch.no_grad():
-        parts = [torch.softmax(model(part), dim=1) for part in torch.as_tensor(asked).split(_ROWS)]
-    probabilities: FloatArray = torch.cat(parts).numpy().astype(np.float64)
-    return probabilities
+    return model

@@ -13,6 +13,7 @@ from evenhand.datasets.features.extractor import FeatureExtractor
 from evenhand.typing import Array, FloatArray
 
 OVERALL: Final = "overall"
+FID: Final = "FID"
 _LEAST: Final = 10  # pictures per group below which no distance is given
 
 
@@ -21,8 +22,8 @@ class Distance:
     """Distance of synthetic pictures from real ones."""
 
     name: str
-    """``"FD-"`` and the name of the extractor. "FID" is the distance in the features of the
-    Inception network of Heusel et al. 2017 and of no other.
+    """``"FD-"`` and the name of the extractor. "FID" where that is the name: it is that of the
+    Inception network of Heusel et al. 2017, in a file of the user, and of no other.
     """
     group: str
     """``"overall"``, or the label and group."""
@@ -121,7 +122,7 @@ def distances(
             for name in names
         }
         return {
-            name: np.asarray(extractor.transform(_channels_first(rows)), dtype=np.float64)
+            name: np.asarray(extractor.transform(channels_first(rows)), dtype=np.float64)
             for name, rows in some.items()
         }
 
@@ -130,7 +131,7 @@ def distances(
     sets |= {name: (seen[name], drawn[name]) for name in names}
     return tuple(
         Distance(
-            name=f"FD-{extractor.name}",
+            name=FID if extractor.name == FID else f"FD-{extractor.name}",
             group=group,
             n=len(a),
             frechet=frechet_distance(a, b),
@@ -140,6 +141,6 @@ def distances(
     )
 
 
-def _channels_first(images: Array) -> Array:
+def channels_first(images: Array) -> Array:
     """Return pictures (n, h, w) or (n, h, w, 3) as (n, c, h, w)."""
     return images[:, None] if images.ndim == 3 else np.moveaxis(images, -1, 1)
