@@ -48,12 +48,14 @@ ALGORITHMS = {
     "membership": "ours: `MarginalSynthesizer` with its defaults; the attacks are after others'.",
     "no_public_rows": "ours; uniform rows are TabPATE's idea with our votes and student, and "
     "training on drawn rows has our generator.",
-    "pfguard_bias": "made sound: balance within each teacher's own partition; base generators "
-    "with an account that adds up. The published sampling, where a row has it, gives no guarantee.",
+    "pfguard_bias": "teachers made sound: balance within each teacher's own partition; base "
+    "generators with an account that adds up. Elsewhere the mean embedding, which has no "
+    "teachers: what it agrees with is counted apart, and says nothing for PFGuard.",
     "pfguard_faces": "G-PATE and DataLens made sound (steps are fixed before, every release is "
     "priced as what leaves), balance within each teacher's own partition; smaller than published.",
     "pfguard_mnist": "made sound: balance within each teacher's own partition; base generators "
-    "with an account that adds up, at smaller sizes than the papers'.",
+    "with an account that adds up, at smaller sizes than the papers'. The mean embedding has no "
+    "teachers: what it agrees with is counted apart.",
     "pfguard_sampling": "made sound, save the row of the published sampling, which gives no "
     "guarantee.",
     "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",

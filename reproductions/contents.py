@@ -95,8 +95,8 @@ MINUTES = {
 def verdicts(saved: dict[str, Any], *, apart: bool = False) -> tuple[int, int]:
     """Count the rows that agree and those that do not, in all tables of a saved result.
 
-    Rows that are ``apart`` are about a baseline or a published point, where a "yes" is no success
-    of the paper's method; they are counted by themselves.
+    Rows that are ``apart`` are about a baseline, a published point, or a generator in the place of
+    the paper's, where a "yes" is no success of the paper's method; they are counted by themselves.
     """
     said = [
         row.get("agrees")

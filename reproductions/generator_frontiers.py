@@ -152,7 +152,8 @@ def verdict(figure: str, row: dict[str, Any], claim: str, agrees: bool, found: s
     """Return one verdict."""
     about = {name: row.get(name) for name in ("data", "method", "epsilon")}
     return {"figure": figure, **about, "claim": claim, "found": found} | {
-        "agrees": "yes" if agrees else "no"
+        "apart": True,  # no PATE-GAN, and so no PFGuard, ran
+        "agrees": "yes" if agrees else "no",
     }
 
 

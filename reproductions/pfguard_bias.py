@@ -77,6 +77,7 @@ READ = {
 GREATER = {"mlp_accuracy", "cnn_accuracy"}
 AS_IS, EVEN = "as it is", "balanced"
 MEAN = "mean embedding"
+TEACHERS = ("GS-WGAN", "all-teachers GAN")  # by them alone PFGuard is tried
 
 
 @cache
@@ -296,6 +297,7 @@ def rows_of(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         rows[key].setdefault("runs", []).append(run)
     for row in rows.values():
         if row["beside"] is not None:
+            row["apart"] = row["name"] not in TEACHERS
             row["agrees"] = agrees(row["runs"], PUBLISHED[row["beside"]])
     return list(rows.values())
 
@@ -345,6 +347,7 @@ def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "without": float(np.mean(one)),
                     "with": float(np.mean(other)),
                     "differences": differences,
+                    "apart": not words.endswith(TEACHERS),
                     "agrees": verdict(differences),
                 }
             )

@@ -136,6 +136,7 @@ def row(name: str, seeds: list[dict[str, Any]]) -> dict[str, Any]:
         "published": list(published),
         **{key: list(value) for key, value in ours.items()},
         "kl": float(np.mean([seed[name]["kl"] for seed in seeds])),
+        "apart": True,  # no PATE-GAN, and so no PFGuard, ran
         "agrees": "yes" if agrees else "no",
     }
 

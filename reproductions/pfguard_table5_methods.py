@@ -300,6 +300,7 @@ def row(
         "snr": snr,
         "seconds": float(np.mean(seconds)),
         "commit": commit(),
+        "apart": not name.startswith((beside, "PATE-GAN")),
         "agrees": verdict(ours, published),
     }
 
