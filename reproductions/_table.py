@@ -86,6 +86,7 @@ ALGORITHMS = {
     "teachers_ahead": "PATE by noisy shares (ours), with forests as teachers and student; DP-SGD "
     "as published, with our defaults.",
     "theory": "claims as printed, tested as such; 'what holds' is ours.",
+    "wide_table": "ours: `MarginalSynthesizer` with its defaults.",
 }
 """Which algorithm ran, as printed, made sound or ours, where a page does not say it itself."""
 

@@ -660,6 +660,15 @@ def table_budgets(script: Any) -> Checks:
             yield noisy(words, row["values"], fresh, "AUROC")
 
 
+def wide_table(script: Any) -> Checks:
+    """Take the made table, one split: the other needs its file."""
+    for found in script.measure(script.MADE, script.made_table(), script.FIRST):
+        (row,) = rows("wide_table", data=script.MADE, epsilon=found["epsilon"])
+        for model in script.MODELS:
+            words = f"epsilon {found['epsilon']}, {model}"
+            yield noisy(words, [run[model] for run in row["runs"]], found[model], "AUROC")
+
+
 def table_rivals(script: Any) -> Checks:
     """Ours on Adult, one split: rivals need another interpreter."""
     kept = script.select(rows("table_rivals"), data="Adult", way=script.OURS)
@@ -786,6 +795,7 @@ CHECKS = {
         teachers_ahead,
         theory,
         two_tables,
+        wide_table,
     )
 }
 
