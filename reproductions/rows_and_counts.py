@@ -35,7 +35,8 @@ counts ran again with all that. (That all drawn rows weigh as 1000 real ones bes
 that three seeds did not contradict: public rows alone were no better where they are many.)
 Rows of counts ran once more when the odds of labels had a temperature (``MarginalSynthesizer``),
 which was chosen for calibration, on private rows of Maryland, Bank and Adult: errors changed by
-less than their intervals.
+less than their intervals. *Drawn rows* ran again when decisions of the private rows were
+counted (``no_public_rows.py``).
 
 **Results**: every seed is a split of its own (25 % test, of the rest 20 % public), the same for
 every way; noise from the operating system (floating-point), delta 1e-5, defaults throughout. All
