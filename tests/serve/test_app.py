@@ -316,6 +316,19 @@ def test_a_key_stands_for_its_answer_until_it_is_too_old_and_is_gone_then(
         assert kept() == {"b", "c"}
 
 
+def test_a_body_that_is_not_read_as_json_is_told_why(client: Any) -> None:
+    def words(body: str, kind: str) -> str:
+        headers = as_(client, Role.DECIDER) | {"Content-Type": kind}
+        return client.post("/decide", content=body, headers=headers).json()["message"]
+
+    sent = json.dumps({"rows": rows(1, 0)})
+    form = "application/x-www-form-urlencoded"  # what curl -d sends where nothing else is named
+    assert "Content-Type: application/json" in words(sent, form)
+    assert words("[" * 100_000, "application/json").startswith("The body cannot be read")
+    assert words('{"rows": 1' + "0" * 5000 + "}", "application/json").endswith("is too long.")
+    assert words("{", "application/json") == "The request is not what this route reads."
+
+
 def test_an_entry_is_decided_once(client: Any) -> None:
     refused = next(one for one in decided(client, rows(400, 7)) if one["rejected"])
     first = review(client, refused["id"], action="withdraw")
@@ -337,6 +350,7 @@ def test_a_decision_beyond_the_margin_is_refused_and_taken_with_a_reason(client:
     refused = review(client, case["id"], action="deliver")
     assert (refused.status_code, refused.json()["error"]) == (409, "passes_margin")
     assert refused.json()["gap"] == pytest.approx(outcome["gap"])
+    assert 'take it with "force": true and a "reason": the margin' in refused.json()["message"]
     assert get(client, "/state").json() == before
     nothing_said = review(client, case["id"], action="deliver", force=True, reason=" ")
     assert nothing_said.status_code == 422

@@ -56,13 +56,14 @@ def problem_of(error: Exception) -> tuple[int, bodies.Problem]:
     """Return the status and the words of an error of ``STATUS``."""
     status, code = next(found for kind, found in STATUS.items() if isinstance(error, kind))
     more: dict[str, Any] = {}
+    words = str(error)
     if isinstance(error, PassesMargin):
         more = {"gap": error.gap, "margin": error.margin}
+        words = words.replace("force=True", '"force": true and a "reason"')
     elif isinstance(error, BadRows):
         more["where"] = [
             {"row": row, "column": column, "problem": what} for row, column, what in error.wrong
         ]
-    words = str(error)
     if isinstance(error, StoreAway):
         log.warning("%s", error)  # names the store: for who runs the server
         words = "The store of decisions is away. Nothing was answered."
@@ -88,13 +89,19 @@ async def not_valid(_: Request, error: Exception) -> Response:
         {"place": [_plain(part) for part in one["loc"]], "problem": _plain(one["msg"])}
         for one in error.errors()[:20]
     ]
-    return problem(422, "bad_request", "The request is not what this route reads.", where=where)
+    words = "The request is not what this route reads."
+    if isinstance(error.body, bytes):
+        words = "The body was not read as JSON: send the header Content-Type: application/json."
+    return problem(422, "bad_request", words, where=where)
 
 
 async def http(_: Request, error: Exception) -> Response:
     """Say what the framework found wrong."""
     assert isinstance(error, HTTPException)
-    made = problem(error.status_code, "http", str(error.detail))
+    words = str(error.detail)
+    if error.status_code == 400:  # the framework's words do not say what
+        words = "The body cannot be read: its JSON is nested too deep, or a number is too long."
+    made = problem(error.status_code, "http", words)
     for name, value in (error.headers or {}).items():
         made.headers[name] = value
     return made

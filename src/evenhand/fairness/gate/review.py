@@ -54,7 +54,7 @@ class Request:
     >>> delivered.decided(0)
     Traceback (most recent call last):
     evenhand.fairness.gate.review.DecidedAlready: Request 7 was decided by a person already: its
-    label may be withdrawn (-1) and not replaced by 0.
+    label may be withdrawn, and not replaced.
     """
 
     number: int
@@ -87,11 +87,11 @@ class Request:
             way_out = (
                 "it stays without a label."
                 if self.given == REJECTED
-                else f"its label may be withdrawn ({REJECTED}) and not replaced by {label}."
+                else "its label may be withdrawn, and not replaced."
             )
             raise DecidedAlready(
                 f"Request {self.number} was decided by a person already: {way_out}"
             )
         if not withdraws and label == self.given:
-            raise DecidedAlready(f"Request {self.number} was answered with {label} already.")
+            raise DecidedAlready(f"Request {self.number} has this label already.")
         return replace(self, given=label, by_person=True)
