@@ -297,6 +297,11 @@ def noise(
     file, told = VoteFile.read(votes), RoundFile.read(round)
     plan = told.plan
     signer = PrivateKey.read(_key_of(file.owner, key))
+    if file.key and not (file.key == signer.public.raw and file.signed()):
+        raise ValueError(
+            f"{votes} was changed after it was signed, or is signed by another key than that of "
+            f"{file.owner!r}. Nothing was charged. Make it anew with: evenhand owner vote."
+        )
     epsilon = plan.epsilon if account_epsilon is None else account_epsilon
     account = Ledger(
         Budget(epsilon=epsilon, delta=plan.delta),
