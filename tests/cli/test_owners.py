@@ -140,6 +140,7 @@ def test_bad_votes_are_all_named_and_nothing_is_written(tmp_path: Path) -> None:
         ("aggregate v0.json --public public.csv --epsilon 1 --out m", "--groups and --margin"),
         (f"aggregate {ALL} {ASKED} --method pate --out m", "--method pate keeps no margin"),
         (f"aggregate {ALL} {ASKED} --test test.csv --out m", "--test needs --label"),
+        (f"aggregate {ALL} {ASKED} --groups nope --out m", "'nope', which --groups names"),
         (f"aggregate {ALL} {ASKED} --unit record --out m", "'record' was asked for"),
         (f"aggregate {ALL} {ASKED} --keys m0 --out m", "no file NAME.pub.pem"),
         ("owner keys --owner o0 --out keys", "exists. A new key"),
@@ -344,6 +345,22 @@ def test_a_round_that_is_asked_twice_is_paid_twice_or_refused(summed: Path, tmp_
     # What is left of 5 after 4 is little, and is what the second round gets.
     assert RoundFile.read(tmp_path / "two.json").plan.sigma > 1.2 * told[1].plan.sigma
     assert second.exit_code == 0
+
+
+def test_votes_that_their_owner_did_not_sign_so_get_no_share_and_cost_nothing(
+    summed: Path, tmp_path: Path
+) -> None:
+    changed = json.loads(Path("v0.json").read_text())
+    changed["votes"][0][0] = 1 - changed["votes"][0][0]
+    (tmp_path / "v0.json").write_text(json.dumps(changed))
+    other = tmp_path / "other.pem"
+    other.write_bytes(PrivateKey.make().pem)
+    store = f"--round round.json --ledger {tmp_path / 'own.db'} --out {tmp_path / 's.json'}"
+    for words in (f"{tmp_path / 'v0.json'}", f"v0.json --key {other}"):
+        done = run(f"owner noise {words} {store}")
+        assert "Nothing was charged" in done.stderr
+        assert not (tmp_path / "s.json").exists()
+        assert not (tmp_path / "own.db").exists()
 
 
 def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: Path) -> None:

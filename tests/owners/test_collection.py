@@ -144,11 +144,13 @@ def test_every_bad_file_is_named_at_once(tmp_path: Path) -> None:
     other_unit = file("other unit", unit="record")
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
+    cut = tmp_path / "cut.json"
+    cut.write_text('{"format": "evenhand vo')
     with pytest.raises(VotesRefused) as refused:
         OwnerVotes.of(
             [
                 *(*good, good[1], changed, other_rows, fewer_rows, other_classes, unsigned),
-                *(*same_key, other_unit, broken, tmp_path / "absent.json"),
+                *(*same_key, other_unit, broken, cut, tmp_path, tmp_path / "absent.json"),
             ]
         )
     said = str(refused.value)
@@ -161,11 +163,13 @@ def test_every_bad_file_is_named_at_once(tmp_path: Path) -> None:
         "'unsigned': it is not signed",
         "'second': it is signed with the key of 'first'",
         "'other unit': it protects replace one record",
-        "broken.json is no file of votes",
+        "broken.json is no file of votes: it does not begin with",
+        "cut.json is no file of votes, or a part of one: it is not JSON. Make",
         "no file of votes at",
+        f"at {tmp_path}. It is a folder: name its files",
     ):
         assert words in said
-    assert "10 of them cannot be used" in said
+    assert "12 of them cannot be used" in said
     for good_one in ("'owner 0':", "'owner 2':"):
         assert f"votes of {good_one}" not in said
     assert OwnerVotes.of(good).owners == ("owner 0", "owner 1", "owner 2")

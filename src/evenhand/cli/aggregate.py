@@ -155,7 +155,7 @@ def aggregate(given: AggregateOptions) -> None:
             settings.pop("noise")
         more: dict[str, Any] = {}
         if roles.sensitive and given.method != "pate":
-            found = sensitive_features(group_columns(table_of, roles.sensitive))
+            found = sensitive_features(group_columns(table_of, roles.sensitive, option="--groups"))
             more["sensitive_features_public"] = found
         trial = None if given.test is None else results.read_trial(given.test, roles)
         if trial is not None:

@@ -242,12 +242,20 @@ class VoteFile:
         """
         path = Path(path)
         if not path.is_file():
-            raise FileNotFoundError(f"There is no file of votes at {path}.")
+            folder = f" It is a folder: name its files, {path}/*.json." if path.is_dir() else ""
+            raise FileNotFoundError(f"There is no file of votes at {path}.{folder}")
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"{path} is larger than {MOST_BYTES >> 20} MiB, and no file of votes.")
         try:
-            return cls._of(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):  # whose words quote the file
+            raise ValueError(
+                f"{path} is no file of votes, or a part of one: it is not JSON. Make one with: "
+                f"evenhand owner vote."
+            ) from None
+        try:
+            return cls._of(values)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueError(
                 f"{path} is no file of votes: {_values.said_by(error)} Make one with: evenhand "
                 f"owner vote."
