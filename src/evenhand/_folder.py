@@ -106,15 +106,19 @@ def require_replaceable(path: Path, kind: str | None) -> None:
         raise FileExistsError(
             f"{path} exists and is not empty. Choose another folder, or remove this one first."
         )
-    try:
-        found = json.loads((path / MANIFEST).read_bytes())["kind"]
-    except (OSError, ValueError, KeyError, TypeError):
-        found = None
-    if found != kind:
+    if kind_of(path) != kind:
         raise FileExistsError(
             f"{path} exists and holds no saved {kind}, so it is not replaced. Choose another "
             f"folder."
         )
+
+
+def kind_of(path: Path) -> Any:
+    """Return the kind that a folder says it is of, and None if it says none; nothing is checked."""
+    try:
+        return json.loads((path / MANIFEST).read_bytes())["kind"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def write_folder(

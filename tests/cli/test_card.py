@@ -56,6 +56,15 @@ def test_what_is_not_known_is_refused_by_name(model: Path, refuse: Callable[...,
     assert "is not TOML" in refuse("card", "model", "--card", "card.toml")
 
 
+@pytest.mark.parametrize("manifest", ["", "[]", '{"format": 3'])
+def test_a_damaged_folder_is_refused_by_name(
+    manifest: str, town: Path, refuse: Callable[..., str]
+) -> None:
+    Path("damaged").mkdir(exist_ok=True)
+    Path("damaged/manifest.json").write_text(manifest, encoding="utf-8")
+    assert "damaged/manifest.json" in refuse("card", "damaged")
+
+
 def test_the_folder_of_a_generator_has_a_card_too(
     town: Path, run: Run, refuse: Callable[..., str]
 ) -> None:

@@ -103,14 +103,12 @@ def card(given: CardOptions) -> None:
 
 def _read(given: CardOptions) -> tuple[Any, Training | None]:
     """Read the folder of a model, and what is remembered of its training; or of a generator."""
-    from evenhand._folder import MANIFEST
+    from evenhand._folder import kind_of
     from evenhand.generators import load as load_generator
     from evenhand.generators.saving import KIND
     from evenhand.methods import load
 
-    manifest = given.model / MANIFEST
-    # Whoever loads it reads the manifest again, and refuses what is none.
-    if not manifest.is_file() or json.loads(manifest.read_bytes()).get("kind") != KIND:
+    if kind_of(given.model) != KIND:
         return load(given.model, trusted=given.trust or ()), Training.read(given.model)
     if given.data is not None:
         raise ValueError(
