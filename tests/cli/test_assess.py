@@ -54,6 +54,19 @@ def test_an_interval_is_not_torn_apart_on_a_screen_of_80_columns(
     assert all(line.count("[") == line.count("]") for line in lines)
 
 
+def test_many_classes_have_a_line_each_that_can_be_read(
+    decisions: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    table = pd.read_csv(decisions)
+    table["ward"] = [f"ward {i % 40}" for i in range(len(table))]
+    table.to_csv(decisions, index=False)
+    words = ("--groups-private", "sex", "--prediction", "ward", "--epsilon", "1")
+    lines = run("assess", decisions, *words).stdout.splitlines()
+    for i in range(40):
+        assert sum(f" ward {i} " in line and line.rstrip().endswith("]") for line in lines) == 2
+
+
 def test_a_misspelt_group_is_named_with_the_option_that_named_it(
     decisions: str, refuse: Callable[..., str]
 ) -> None:

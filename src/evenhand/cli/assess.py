@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenhand.cli import accounts, options
 from evenhand.cli.command import command_of
-from evenhand.cli.console import emit, note, show, table
+from evenhand.cli.console import emit, group_table, note, show, table
 from evenhand.cli.options import EPSILON, ReadsTables
 from evenhand.cli.output import require_place, whole_file
 
@@ -182,15 +182,13 @@ _NOTE = (
 
 
 def _groups(found: Assessment, view: View) -> Table:
-    shown = (1,) if len(found.classes) == 2 else tuple(range(len(found.classes)))
-    head = ["group", "rows", *(f"decided {found.classes[k]}" for k in shown)]
-    head += ["error"] * bool(view.errors)
-    rows: list[tuple[Any, ...]] = []
+    shown = found.classes[1:] if len(found.classes) == 2 else found.classes
+    rows = []
     for z, group in enumerate(view.groups):
-        cells = [" ".join(_cells(rates[z])) for rates in view.selection]
-        cells += [" ".join(_cells(view.errors[z]))] if view.errors else []
-        rows.append((group, f"{int(view.counts.counts[z].sum()):,}", *cells))
-    return table(tuple(head), rows)
+        rates = [" ".join(_cells(of_class[z])) for of_class in view.selection]
+        error = [" ".join(_cells(view.errors[z]))] if view.errors else []
+        rows.append((group, int(view.counts.counts[z].sum()), rates, error))
+    return group_table("decided", shown, rows)
 
 
 def _cells(estimate: Estimate) -> tuple[str, str]:

@@ -71,6 +71,30 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 
     return out
 
 
+def group_table(
+    verb: str,
+    classes: Sequence[str],
+    groups: Sequence[tuple[str, int, Sequence[str], Sequence[str]]],
+) -> Table:
+    """Return a table of groups: name, rows, the rate of each class, and the error if it is known.
+
+    Several classes have a line each: as columns they would not fit, and nothing would be read.
+    """
+    many = len(classes) > 1
+    heads = (verb, "rate") if many else (f"{verb} {classes[0]}",)
+    rows = [
+        (
+            *((group, f"{n:,}") if first else ("", "")),
+            *([name] * many),
+            rate,
+            *(error if first else [""] * len(error)),
+        )
+        for group, n, rates, error in groups
+        for first, name, rate in zip([True] + [False] * len(rates), classes, rates, strict=False)
+    ]
+    return table(("group", "rows", *heads, *(["error"] * bool(groups[0][3]))), rows)
+
+
 def plain(value: Any) -> Any:
     """Return ``value`` as JSON has it: NaN and infinities, which JSON lacks, become null."""
     if isinstance(value, Mapping):

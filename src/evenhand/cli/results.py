@@ -15,7 +15,7 @@ from evenhand._checks import did_you_mean
 from evenhand._notions import NOTIONS, OF_SCORES
 from evenhand._roles import Roles
 from evenhand.cli import tables
-from evenhand.cli.console import emit, note, show, table
+from evenhand.cli.console import emit, group_table, note, show, table
 from evenhand.cli.predict import predictions
 
 if TYPE_CHECKING:
@@ -251,12 +251,9 @@ def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table
 
 
 def _groups(measured: FairnessReport) -> Table:
-    """One row per group; with a favourable class its rate, else the rate of each class."""
+    """Return each group; with a favourable class its rate, else the rate of each class."""
     sizes = measured.coverage.offered.sum(axis=1)
-    if measured.positive is None:
-        columns = [f"predicted {name}" for name in measured.classes]
-    else:
-        columns = [f"predicted {measured.classes[measured.positive]}"]
+    shown = measured.classes if measured.positive is None else [measured.classes[measured.positive]]
     rows = []
     for z, group in enumerate(measured.groups):
         rates = (
@@ -265,8 +262,8 @@ def _groups(measured: FairnessReport) -> Table:
             else [f"{_number(measured.selection[z])} {_interval(measured.selection[z])}"]
         )
         error = measured.errors[z]
-        rows.append((group, f"{sizes[z]:,}", *rates, f"{_number(error)} {_interval(error)}"))
-    return table(("group", "rows", *columns, "error"), rows)
+        rows.append((group, int(sizes[z]), rates, [f"{_number(error)} {_interval(error)}"]))
+    return group_table("predicted", shown, rows)
 
 
 def _code_of(positive: str | None, names: Sequence[str]) -> int | None:
