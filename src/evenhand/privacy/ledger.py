@@ -417,7 +417,8 @@ class Ledger:
         if over.account == self.account:
             budget = f"the budget of {self.budget.epsilon}"
         else:
-            budget = f"what the account {over.account!r} around it allows"
+            most = epsilon_from_mu(mu_squared_of(over.limit) ** 0.5, self.budget.delta)
+            budget = f"the {most:.3f} that the account {over.account!r} around it allows"
         delta = self.budget.delta
         mu = mu_squared_of(over.spent + over.asked) ** 0.5
         return (
