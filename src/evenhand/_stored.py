@@ -10,6 +10,11 @@ STORED: Final[dict[str, type]] = {}
 _Kind = TypeVar("_Kind", bound=type)
 
 
+def home_of(kind: type) -> str:
+    """Return MODULE:CLASS, by which a type of the user's own is named."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
 def stored(kind: _Kind) -> _Kind:
     """Let values of a type stand in a file: its arguments are kept, and it is made of them again.
 

@@ -25,7 +25,7 @@ from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.labels import report_of_labels, selection_among
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.trace import Coverage
-from evenhand.frontier.page.estimates import Estimates, of_runs, of_settings, setting_numbers
+from evenhand.frontier.page.estimates import of_runs, of_settings, setting_numbers
 from evenhand.frontier.pareto import front
 from evenhand.frontier.run import OBJECTIVES, Run
 from evenhand.privacy.ledger import Ledger
@@ -408,7 +408,7 @@ class FrontierDisplay(Display):
         for at, (method, colour) in enumerate(zip(methods, colours(len(methods)), strict=True)):
             own = [run for run in self.runs if run.setting.method == method]
             found = of_settings(of_runs(own), setting_numbers(own))
-            points = {name: _objective(found, name) for name in (self.x, self.y)}
+            points = {name: found.of(name) for name in (self.x, self.y)}
             x, y = points[self.x], points[self.y]
             known: BoolArray = np.isfinite(x) & np.isfinite(y)
             for axis, name in (("xerr", self.x), ("yerr", self.y)):
@@ -522,10 +522,6 @@ _WORDS: Final = {
     "error": "error",
     "coverage": "coverage",
 }
-
-
-def _objective(found: Estimates, name: str) -> FloatArray:
-    return found.epsilon if name == "epsilon" else found.value[name]
 
 
 def _kept_by(fitted: FittedModel) -> RateNotion | None:

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 
 from evenhand._folder import TypesNotTrusted
 from evenhand._notions import SHIPPED
-from evenhand._stored import STORED, stored
+from evenhand._stored import STORED, home_of, stored
 from evenhand.fairness.notions import notion_named
 
 for _kind in (LogisticRegression, MLPClassifier):
@@ -46,7 +46,7 @@ def encode(value: Any) -> Any:
     kind = type(value)
     if STORED.get(kind.__name__) is not kind:
         raise NotPlain(f"{kind.__module__}.{kind.__qualname__} is not kept as JSON.")
-    own = {} if kind.__module__.startswith("evenhand.") else {"home": _home(kind)}
+    own = {} if kind.__module__.startswith("evenhand.") else {"home": home_of(kind)}
     return {
         "type": kind.__name__,
         **own,
@@ -77,10 +77,6 @@ def decode(value: Any) -> Any:
         )
     arguments = {name: decode(item) for name, item in value["arguments"].items()}
     return STORED[value["type"]](**arguments)
-
-
-def _home(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _arguments(value: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from evenhand import _checks, _notions
-from evenhand._stored import STORED, stored
+from evenhand._stored import STORED, home_of, stored
 from evenhand._words import REFERENCES
 from evenhand.fairness.notion import Notion, RateNotion
 from evenhand.fairness.rates import Rates
@@ -215,11 +215,11 @@ def registered(kind: _Kind) -> _Kind:
     ValueError
         If the class does not say its ``name``, or another notion or class has that name.
     """
-    home = _home(kind)
+    home = home_of(kind)
     name = getattr(kind, "name", "")
     if not name or isabstract(kind):
         raise ValueError(f"{home} is no whole notion: it must say name, words, symbols and rates.")
-    taken = (_notions.NOTIONS.get(name, home), _home(STORED.get(kind.__name__, kind)))
+    taken = (_notions.NOTIONS.get(name, home), home_of(STORED.get(kind.__name__, kind)))
     for other in taken:
         if other != home:
             raise ValueError(f"{home} is called as {other} is. Give it another name.")
@@ -290,7 +290,7 @@ def notion_from_dict(values: Mapping[str, Any]) -> RateNotion:
 def spelled(name: str) -> str:
     """Return how another process should name a notion: one of one's own by its home."""
     kind = notion_named(name)
-    return kind.name if kind.name in _notions.SHIPPED else _home(kind)
+    return kind.name if kind.name in _notions.SHIPPED else home_of(kind)
 
 
 def _class_named(home: str) -> type[Notion]:
@@ -303,10 +303,6 @@ def _class_named(home: str) -> type[Notion]:
 
 def _class_at(home: str) -> Any:
     return _OWN[home] if home in _OWN else _checks.class_at("fairness", home)
-
-
-def _home(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def require_notion(fairness: object, way_out: str) -> RateNotion:

@@ -15,7 +15,7 @@ from evenhand.frontier.pareto import front
 from evenhand.frontier.run import OBJECTIVES, Run
 from evenhand.report.colours import GRID, INK, SOFT, colours
 from evenhand.report.svg import shortened
-from evenhand.typing import BoolArray, FloatArray
+from evenhand.typing import BoolArray
 
 go: Any = OnUse("plotly.graph_objects", "A still picture of a frontier", "Plotly", "plot")
 
@@ -65,7 +65,7 @@ def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> An
     for at, (method, colour) in enumerate(zip(methods, colours(len(methods)), strict=True)):
         own = [run for run in runs if run.setting.method == method]
         found = of_settings(of_runs(own), setting_numbers(own))
-        known = np.isfinite(_value(found, x)) & np.isfinite(_value(found, y))
+        known = np.isfinite(found.of(x)) & np.isfinite(found.of(y))
         symbol = SYMBOLS[at % len(SYMBOLS)]
         figure.add_trace(
             _points(found, known, x, y, escape(shortened(method), quote=False), colour, symbol)
@@ -86,10 +86,6 @@ def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> An
     return figure
 
 
-def _value(found: Estimates, name: str) -> FloatArray:
-    return found.epsilon if name == "epsilon" else found.value[name]
-
-
 def _points(
     found: Estimates, known: BoolArray, x: str, y: str, name: str, colour: str, symbol: str
 ) -> Any:
@@ -107,8 +103,8 @@ def _points(
         if of != "epsilon"
     }
     return go.Scatter(
-        x=_value(found, x)[known].tolist(),
-        y=_value(found, y)[known].tolist(),
+        x=found.of(x)[known].tolist(),
+        y=found.of(y)[known].tolist(),
         mode="markers",
         name=name,
         legendgroup=name,
@@ -124,7 +120,7 @@ def _points(
 
 def _steps(found: Estimates, known: BoolArray, x: str, y: str, colour: str) -> Any:
     """Join what no other point of the method beats in these two."""
-    both = np.column_stack([_value(found, x)[known], _value(found, y)[known]])
+    both = np.column_stack([found.of(x)[known], found.of(y)[known]])
     best = both[front(both, (x, y))] if len(both) else both
     best = best[np.lexsort((best[:, 1], best[:, 0]))]
     if x == "coverage":  # from the best coverage on, so that a step never promises too much

@@ -208,8 +208,8 @@ class _Problem:
     def shape(self) -> tuple[int, int, int]:
         """Padded rows, padded columns, classes: of this partition alone."""
         return (
-            _round_up(len(self.rows), ROW_STEP),
-            _round_up(len(self.columns), COLUMN_STEP),
+            round_up(len(self.rows), ROW_STEP),
+            round_up(len(self.columns), COLUMN_STEP),
             len(self.present),
         )
 
@@ -369,7 +369,8 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return out
 
 
-def _round_up(n: int, step: int) -> int:
+def round_up(n: int, step: int) -> int:
+    """Return the smallest multiple of ``step`` that is at least ``n``."""
     return -(-n // step) * step
 
 

@@ -38,6 +38,10 @@ class Estimates:
         """How many points there are."""
         return len(self.epsilon)
 
+    def of(self, objective: str) -> FloatArray:
+        """Return one of ``OBJECTIVES``, shape (n,)."""
+        return self.epsilon if objective == "epsilon" else self.value[objective]
+
 
 def of_runs(runs: Sequence[Run]) -> Estimates:
     """Return a point per run: its interval is that of its test rows, and coverage has none."""

@@ -13,6 +13,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._torch import require_torch, torch
 from evenhand.learners.learner import Progress
+from evenhand.learners.linear import round_up
 from evenhand.learners.nets.tensors import features_of, floats
 from evenhand.typing import Array, FloatArray, IntArray
 
@@ -167,8 +168,3 @@ class Deal:
         rows = features_of(self._features.index_select(0, at)).unflatten(0, self._shape)
         targets = self._labels.index_select(0, at).unflatten(0, self._shape)
         return rows, targets, self._share[step], at
-
-
-def round_up(n: int, step: int) -> int:
-    """Return the smallest multiple of ``step`` that is at least ``n``."""
-    return -(-n // step) * step

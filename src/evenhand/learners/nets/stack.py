@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand._torch import torch
-from evenhand.learners.nets.batches import round_up
+from evenhand.learners.linear import round_up
 from evenhand.learners.nets.regularizer import ConstraintPenalty
 from evenhand.learners.nets.tensors import array, floats
 from evenhand.typing import FloatArray

@@ -12,8 +12,9 @@ import numpy as np
 
 from evenhand._torch import torch
 from evenhand.learners.learner import Progress, needed
+from evenhand.learners.linear import round_up
 from evenhand.learners.nets.architectures import outputs_of, require_architecture, seeded_network
-from evenhand.learners.nets.batches import Deal, Together, TrainedTogether, round_up
+from evenhand.learners.nets.batches import Deal, Together, TrainedTogether
 from evenhand.learners.nets.regularizer import Regularizer
 from evenhand.learners.nets.stack import LANES
 from evenhand.learners.nets.tensors import array, computing, features_of, floats
