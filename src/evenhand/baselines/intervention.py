@@ -9,12 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
-from evenhand._frames import refuse_other_order
 from evenhand._random import as_generator
 from evenhand.baselines.intervention_points import POINTS, InterventionPoint
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.group_thresholds import GroupThresholdClassifier
-from evenhand.estimators.inputs import FitArguments, FitInputs, Progress
+from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, groups_to_decide
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.rows_after import require_two_classes
@@ -23,7 +22,7 @@ from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.gate.gate import Gate, open_gate
 from evenhand.fairness.gate.runner import admitted
-from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.fairness.groups import GroupCodes
 from evenhand.privacy import Guarantee, Ledger
 from evenhand.students.learned_features import as_network
 from evenhand.students.thresholds import GroupThresholds
@@ -196,13 +195,13 @@ class InterventionClassifier(PATEClassifier):
         check_is_fitted(self, "_fitted")
         if self.group_thresholds_ is None:
             return super().predict(X)
-        if sensitive_features is None:
-            raise ValueError(
-                "At S_post this model needs the group of each row at prediction: pass "
-                "sensitive_features=. For a model that needs none choose another point."
-            )
-        refuse_other_order(X=X, sensitive_features=sensitive_features)
-        groups = encode_groups(sensitive_features, names=self.groups_)
+        groups = groups_to_decide(
+            X,
+            sensitive_features,
+            self.groups_,
+            "At S_post this model needs the group of each row at prediction: pass "
+            "sensitive_features=. For a model that needs none choose another point.",
+        )
         scores = self.predict_proba(X)[:, 1]
         decided = self.group_thresholds_.decide(scores, groups.codes, as_generator(random_state))
         labels: Array = self.classes_[decided]

@@ -10,18 +10,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
-from evenhand._frames import refuse_other_order
 from evenhand._notions import OF_DECISIONS
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.group_shares import pure_claim, release_decisions, several
-from evenhand.estimators.inputs import FitArguments, FitInputs
+from evenhand.estimators.inputs import FitArguments, FitInputs, groups_to_decide
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, single_ledger, split_epsilon
 from evenhand.estimators.margins import Derived
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import EqualizedOdds, FairnessKind
-from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.fairness.groups import GroupCodes
 from evenhand.fairness.notion import RateNotion, rates_of, require_reference
 from evenhand.fairness.notions import require_notion
 from evenhand.learners import DPSGD
@@ -148,13 +147,7 @@ class GroupRuleClassifier(NoisyGradientClassifier):
     def _encoded_with(self, X: Any, sensitive_features: Any) -> tuple[FloatArray, GroupCodes]:
         """Encode rows to be predicted, with their groups."""
         encoded = self._encode(X)
-        if sensitive_features is None:
-            raise ValueError(
-                "This model needs the group of each row at prediction: pass sensitive_features=. "
-                "For a model that needs none use a margin in training."
-            )
-        refuse_other_order(X=X, sensitive_features=sensitive_features)
-        groups = encode_groups(sensitive_features, names=self.groups_)
+        groups = groups_to_decide(X, sensitive_features, self.groups_)
         _checks.same_length(X=encoded, sensitive_features=groups)
         return encoded, groups
 

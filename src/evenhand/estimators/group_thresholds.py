@@ -10,15 +10,13 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from evenhand._display import Shown
-from evenhand._frames import refuse_other_order
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel, columns_of
-from evenhand.estimators.inputs import without_groups_of
+from evenhand.estimators.inputs import groups_to_decide, without_groups_of
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.saving import model_folder
 from evenhand.estimators.threshold_rows import ThresholdRows, check_tightening
 from evenhand.fairness import FairnessKind
-from evenhand.fairness.groups import encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion
 from evenhand.privacy import Guarantee
@@ -191,13 +189,7 @@ class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  #
         random_state : int, Generator or None
             Decides scores that equal a threshold, and nothing else.
         """
-        if sensitive_features is None:
-            raise ValueError(
-                "This model needs the group of each row at prediction: pass sensitive_features=. "
-                "For a model that needs none use a margin in training."
-            )
-        refuse_other_order(X=X, sensitive_features=sensitive_features)
-        groups = encode_groups(sensitive_features, names=self.groups_)
+        groups = groups_to_decide(X, sensitive_features, self.groups_)
         scores = self.predict_proba(X)[:, 1]
         decided = self.thresholds_.decide(scores, groups.codes, as_generator(random_state))
         labels: Array = self.classes_[decided]

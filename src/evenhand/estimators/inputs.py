@@ -247,6 +247,20 @@ def without_groups_of(claim: Guarantee, aside: IntArray | None, n: int, labels: 
     return replace(claim, not_covered=(said, *claim.not_covered))
 
 
+def groups_to_decide(
+    X: Any,
+    sensitive_features: Any,
+    names: tuple[str, ...] | None,
+    needed: str = "This model needs the group of each row at prediction: pass sensitive_features=. "
+    "For a model that needs none use a margin in training.",
+) -> GroupCodes:
+    """Return the groups of rows about which a model decides by them; ``needed`` says that it is."""
+    if sensitive_features is None:
+        raise ValueError(needed)
+    refuse_other_order(X=X, sensitive_features=sensitive_features)
+    return encode_groups(sensitive_features, names=names)
+
+
 def calibration_given(given: Mapping[str, Any]) -> bool:
     """Return whether there are calibration rows.
 
