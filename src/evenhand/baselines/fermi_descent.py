@@ -52,21 +52,14 @@ from evenhand.typing import Array, FloatArray, IntArray
 
 @dataclass(frozen=True, kw_only=True)
 class FERMI(NoisyNetwork):
-    """Train by noisy gradient descent and ascent on Poisson samples; binary and multinomial.
-
-    Parameters
-    ----------
-    strength : float
-        Weight of the Renyi information in the objective (lambda in the paper). At least 0.
-    share : float
-        Part of ``clip_norm`` for the multipliers, in (0, 1).
-    multiplier_rate : float
-        Of W, which rises on ``psi`` itself. In (0, 1).
-    """
+    """Train by noisy gradient descent and ascent on Poisson samples; binary and multinomial."""
 
     strength: float = 1.0
+    """Weight of the Renyi information in the objective (lambda in the paper). At least 0."""
     share: float = 0.25
+    """Part of ``clip_norm`` for the multipliers, in (0, 1)."""
     multiplier_rate: float = 0.03
+    """Of W, which rises on ``psi`` itself. In (0, 1)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,69 +13,46 @@ PROTECTED: Final = ("record", "attribute")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is public of a task, and what is wished. Nothing of it is read from private rows.
-
-    Parameters
-    ----------
-    protect : {"record", "attribute"}
-        What shall be protected.
-    several_owners : bool
-        The records stay with owners that do not pool them.
-    gradients : bool
-        Whether a model may be trained by gradients of single records.
-    units : bool
-        A person, or a household, may have several records.
-    account : bool
-        The run is charged to an account that other runs share.
-    streams : bool
-        The rows do not fit into memory.
-    for_teachers : bool
-        Something else is asked for that only teachers have.
-    margin : bool
-        Whether a margin is to be kept, in training or at thresholds by group.
-    of_decisions_alone : bool
-        Whether that margin is about how often a class is decided, which DP-SGD can train for.
-    of_true_classes : bool
-        Whether it reads true classes.
-    of_rates : bool
-        Whether it is about rates of decisions, and not about scores.
-    confident : bool
-        Whether it shall hold on new rows, with a confidence.
-    group_at_prediction : bool
-        Whether a decision may read the group.
-    two_classes : bool
-        Whether there are two classes.
-    public_groups : bool
-        Whether the groups of public rows are known, or of rows that are set aside as public.
-    public_labels : bool
-        Whether there are public rows whose true classes and groups are known.
-    private_groups : bool
-        Whether the groups of the private rows are known.
-    scaled : bool
-        Whether public rows, or declared bounds, scale the columns.
-    pays_for_counts : bool
-        Whether the budget is large enough that noisy counts of scores help thresholds.
-    """
+    """What is public of a task, and what is wished. Nothing of it is read from private rows."""
 
     protect: str = "record"
+    """What shall be protected."""
     several_owners: bool = False
+    """The records stay with owners that do not pool them."""
     gradients: bool = True
+    """Whether a model may be trained by gradients of single records."""
     units: bool = False
+    """A person, or a household, may have several records."""
     account: bool = False
+    """The run is charged to an account that other runs share."""
     streams: bool = False
+    """The rows do not fit into memory."""
     for_teachers: bool = False
+    """Something else is asked for that only teachers have."""
     margin: bool = True
+    """Whether a margin is to be kept, in training or at thresholds by group."""
     of_decisions_alone: bool = True
+    """Whether that margin is about how often a class is decided, which DP-SGD can train for."""
     of_true_classes: bool = False
+    """Whether it reads true classes."""
     of_rates: bool = True
+    """Whether it is about rates of decisions, and not about scores."""
     confident: bool = False
+    """Whether it shall hold on new rows, with a confidence."""
     group_at_prediction: bool = False
+    """Whether a decision may read the group."""
     two_classes: bool = True
+    """Whether there are two classes."""
     public_groups: bool = True
+    """Whether the groups of public rows are known, or of rows that are set aside as public."""
     public_labels: bool = False
+    """Whether there are public rows whose true classes and groups are known."""
     private_groups: bool = True
+    """Whether the groups of the private rows are known."""
     scaled: bool = True
+    """Whether public rows, or declared bounds, scale the columns."""
     pays_for_counts: bool = False
+    """Whether the budget is large enough that noisy counts of scores help thresholds."""
 
     def __post_init__(self) -> None:
         _checks.one_of("protect", self.protect, PROTECTED)

@@ -61,72 +61,51 @@ MARGIN_ROWS: Final = 10_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DrawnRows:
-    """Rows that were drawn, and all that was released for them.
-
-    Parameters
-    ----------
-    X : DataFrame, ndarray or None, shape (n_rows, n_columns)
-        To ask about, as the user's rows are; None where public rows are asked about.
-    groups : GroupCodes or None
-    natural, groups_natural : as X and groups
-        To read a margin on, and for the student: others, drawn as they are and more of them, which
-        nobody is asked about. None where the counts show one class alone, beside public rows.
-    chances : ndarray or None, shape (n_natural, n_classes)
-        Of the classes of the natural rows, by the noisy counts.
-    chances_public : ndarray or None, shape (n_public, n_classes)
-        Of the classes of the public rows, where there are some.
-    weight : float
-        What these chances weigh in the student's loss beside the answers; 0 where there are none.
-    schema : Schema
-        Of the columns, as declared and as released.
-    notes : tuple of str
-        What was released, and what must be known of it.
-    """
+    """Rows that were drawn, and all that was released for them."""
 
     X: Any
+    """To ask about, as the user's rows are; None where public rows are asked about. Shape (n_rows,
+    n_columns).
+    """
     groups: GroupCodes | None
     natural: Any
     groups_natural: GroupCodes | None
+    """``natural`` and ``groups_natural``: to read a margin on, and for the student: others, drawn
+    as they are and more of them, which nobody is asked about. None where the counts show one class
+    alone, beside public rows.
+    """
     chances: FloatArray | None
+    """Of the classes of the natural rows, by the noisy counts. Shape (n_natural, n_classes)."""
     chances_public: FloatArray | None
+    """Of the classes of the public rows, where there are some. Shape (n_public, n_classes)."""
     weight: float
+    """What these chances weigh in the student's loss beside the answers; 0 where there are none."""
     schema: Schema
+    """Of the columns, as declared and as released."""
     notes: tuple[str, ...]
+    """What was released, and what must be known of it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowsToDraw:
-    """Private rows, read and checked for the noisy counts; nothing of them is released yet.
-
-    Parameters
-    ----------
-    settings : SyntheticRows
-    payload : PrivateTable
-    columns : tuple of str
-        Features.
-    is_frame : bool
-        Whether the user's rows are a frame.
-    groups : tuple of str or None
-        Names of the groups, which are public; None where none are read.
-    classes : tuple of str
-        Names of the classes, in the order of their codes.
-    asked : bool
-        Whether the teachers are asked about these rows, and not about public ones.
-    declared : bool
-        Whether somebody declared the columns.
-    known_public : DataFrame or None
-        The public rows beside which these are counted, by what is known of the columns.
-    """
+    """Private rows, read and checked for the noisy counts; nothing of them is released yet."""
 
     settings: SyntheticRows
     payload: PrivateTable
     columns: tuple[str, ...]
+    """Features."""
     is_frame: bool
+    """Whether the user's rows are a frame."""
     groups: tuple[str, ...] | None
+    """Names of the groups, which are public; None where none are read."""
     classes: tuple[str, ...]
+    """Names of the classes, in the order of their codes."""
     asked: bool = True
+    """Whether the teachers are asked about these rows, and not about public ones."""
     declared: bool = False
+    """Whether somebody declared the columns."""
     known_public: pd.DataFrame | None = None
+    """The public rows beside which these are counted, by what is known of the columns."""
 
     @classmethod
     def of(

@@ -42,74 +42,6 @@ BY_ANSWERS: Final = (
 class FittedModel:
     """What a fitted classifier tells of itself; ``model.fitted_`` and ``FittedModel.of`` make it.
 
-    Parameters
-    ----------
-    method : str
-        Name of the classifier's class.
-    arguments : mapping
-        Those of its constructor: what was asked for.
-    classes : ndarray, shape (n_classes,)
-    groups : tuple of str or None
-        Names of the groups; None where none were read.
-    columns : tuple of str
-        Names of the columns that ``predict`` expects; empty where it was fitted on arrays.
-    n_columns : int
-        How many they are.
-    guarantee : Guarantee
-        The claim.
-    ledger : Ledger, SavedLedger, SeparateLedgers or None
-        What was spent on what; None where there was nothing to spend.
-    kind : FairnessKind
-        Where the margin sits, and whether a prediction needs the group.
-    fairness : Notion or None
-        The margin of training, where a notion says it.
-    notion : str or None
-        What is compared between the groups, in the words of the command line.
-    margin : float or None
-        How far apart they may be, by whatever name the method has it.
-    student_margin : StudentMargin or None
-        How the student stands to its margin; None where it was not bound.
-    cuts : Cuts or None
-        One threshold per group.
-    derived : Derived or None
-        Decisions derived from the model's own and the group.
-    true_groups : TrueGroups or None
-        What is known of the true groups where training never saw them.
-    n_teachers : int or None
-    mechanism : str or None
-        What answered; None after loading, for the ledger names it.
-    answers : Answers, Shares or None
-        What was released about each public row, and why some have none.
-    answered_gap : float or None
-        Gap of the answers by the gate's own table, about true classes what the gate holds within
-        the margin; None where no gate stood, and after loading.
-    calibration : GateCalibration or None
-        What the gate knew of true classes: answers to calibration rows, counted.
-    answered_coverage : Coverage or None
-        How many public rows of each group were answered, by the class that the student decides;
-        None where no gate stood.
-    choices : tuple of str
-        What was chosen where an argument was left out, and why. Public numbers only.
-    drift : tuple of ColumnDrift or None
-        How far public and private rows are apart by noisy counts, where that was asked for.
-    yardstick : Yardstick or None
-        The errors by the released answers, to read beside the model's.
-    table_gap : float or None
-        The gap of its decisions about the private records by a noisy table.
-    table_noise : float
-        How far that can be off, with probability 0.95.
-    numbers : mapping of str to float or ndarray
-        Further released numbers, by the names of their attributes.
-    extractor : ExtractorRecord or None
-        The extractor whose features of pictures the model reads; None for other rows.
-    encoder : PublicEncoder, PixelEncoder or None
-    student : classifier on class codes
-        The model that decides; it reads encoded rows.
-    without_margin : classifier or None
-        The same student without its margin.
-    inside : FittedModel or None
-        The model whose predictions a wrapper cuts or refuses.
-
     Privacy
     -------
     All of it is the claim itself, released answers, public facts and settings. Votes, and costs
@@ -117,38 +49,72 @@ class FittedModel:
     """
 
     method: str
+    """Name of the classifier's class."""
     arguments: Mapping[str, Any] = field(repr=False)
+    """Those of its constructor: what was asked for."""
     classes: Array
+    """Shape (n_classes,)."""
     groups: tuple[str, ...] | None
+    """Names of the groups; None where none were read."""
     columns: tuple[str, ...]
+    """Names of the columns that ``predict`` expects; empty where it was fitted on arrays."""
     n_columns: int
+    """How many they are."""
     guarantee: Guarantee
     ledger: Any = field(repr=False)
+    """What was spent on what; None where there was nothing to spend."""
     kind: FairnessKind
+    """Where the margin sits, and whether a prediction needs the group."""
     fairness: Notion | None = None
+    """The margin of training, where a notion says it."""
     notion: str | None = None
+    """What is compared between the groups, in the words of the command line."""
     margin: float | None = None
+    """How far apart they may be, by whatever name the method has it."""
     student_margin: StudentMargin | None = None
+    """How the student stands to its margin; None where it was not bound."""
     cuts: Cuts | None = None
+    """One threshold per group."""
     derived: Derived | None = None
+    """Decisions derived from the model's own and the group."""
     true_groups: TrueGroups | None = None
+    """What is known of the true groups where training never saw them."""
     n_teachers: int | None = None
     mechanism: str | None = None
+    """What answered; None after loading, for the ledger names it."""
     answers: Answers | Shares | None = field(default=None, repr=False)
+    """What was released about each public row, and why some have none."""
     answered_gap: float | None = None
+    """Gap of the answers by the gate's own table, about true classes what the gate holds within the
+    margin; None where no gate stood, and after loading.
+    """
     calibration: GateCalibration | None = field(default=None, repr=False)
+    """What the gate knew of true classes: answers to calibration rows, counted."""
     answered_coverage: Coverage | None = field(default=None, repr=False)
+    """How many public rows of each group were answered, by the class that the student decides; None
+    where no gate stood.
+    """
     choices: tuple[str, ...] = ()
+    """What was chosen where an argument was left out, and why. Public numbers only."""
     drift: tuple[ColumnDrift, ...] | None = None
+    """How far public and private rows are apart by noisy counts, where that was asked for."""
     yardstick: Yardstick | None = None
+    """The errors by the released answers, to read beside the model's."""
     table_gap: float | None = None
+    """The gap of its decisions about the private records by a noisy table."""
     table_noise: float = 0.0
+    """How far that can be off, with probability 0.95."""
     numbers: Mapping[str, float | FloatArray] = field(default_factory=dict)
+    """Further released numbers, by the names of their attributes."""
     extractor: ExtractorRecord | None = None
+    """The extractor whose features of pictures the model reads; None for other rows."""
     encoder: PublicEncoder | PixelEncoder | None = field(default=None, repr=False)
     student: Any = field(default=None, repr=False)
+    """The model that decides; it reads encoded rows."""
     without_margin: Any = field(default=None, repr=False)
+    """The same student without its margin."""
     inside: FittedModel | None = field(default=None, repr=False)
+    """The model whose predictions a wrapper cuts or refuses."""
 
     @classmethod
     def of(cls, model: Any) -> FittedModel:

@@ -85,27 +85,18 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
-    """Rows that are asked for.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (n_conditions,)
-        Rows of each combination. Empty where ``fixed`` says it row by row.
-    probabilities : ndarray of float64, shape (n_conditions,)
-        Shares behind the counts.
-    as_it_is : bool
-        Whether nothing was balanced and no condition set.
-    fixed : ndarray of int64 or None
-        Combination of each row of a table of conditions.
-    index : Index or None
-        Of that table.
-    """
+    """Rows that are asked for."""
 
     counts: IntArray
+    """Rows of each combination. Empty where ``fixed`` says it row by row. Shape (n_conditions,)."""
     probabilities: FloatArray
+    """Shares behind the counts. Shape (n_conditions,)."""
     as_it_is: bool
+    """Whether nothing was balanced and no condition set."""
     fixed: IntArray | None = None
+    """Combination of each row of a table of conditions."""
     index: Any = None
+    """Of that table."""
 
     @classmethod
     def of(

@@ -229,17 +229,13 @@ class NoisyNetwork:
 class DPSGD(NoisyNetwork):
     """Train by noisy gradients of Poisson samples; binary and multinomial.
 
-    Parameters
-    ----------
-    pull : GroupPull, optional
-        Pull the rates of groups together.
-
     Notes
     -----
     The fit is a function of the records, the samples and the noise.
     """
 
     pull: GroupPull | None = None
+    """Pull the rates of groups together."""
 
     def n_released(self, network: PerRecordGradients, n_groups: int = 0) -> int:
         """Length of the vector that a step releases."""

@@ -29,51 +29,6 @@ from evenhand.voting.outcomes import Disparity, Outcomes
 class ModelReport(Report):
     """What may be published of a trained model, and nothing else.
 
-    Parameters
-    ----------
-    kind : FairnessKind
-        Where the margin sits, and whether a prediction needs the group.
-    answers : Answers, Shares or None
-        What was released about the rows that teachers were asked about; None without teachers.
-    asked : str
-        What these rows are: public rows, or drawn rows.
-    outcomes : Outcomes or None
-        What became of every such row, counted; None where no labels were released.
-    coverage : Coverage or None
-        How many rows of each group were answered, by the class that the student decides.
-    disparity : Disparity or None
-        The gap of the answered set over time; None where no gate stood.
-    student : StudentMargin or None
-        How the student stands to the margin on the public rows; None where it was not bound.
-    aimed : Notion or None
-        The margin of a training that nothing above tells how it was met; None without one.
-    cuts : Cuts or None
-        The thresholds of the groups; None for a model that needs no group.
-    derived : Derived or None
-        The probabilities of the groups; None for a model whose own decisions stand.
-    by_table : ByTable or None
-        How far apart its decisions are by a noisy table; None where none was released.
-    true_groups : TrueGroups or None
-        What is known of the true groups, for a model of SF-PATE.
-    measured : Measured or None
-        What was measured on test rows, *not covered* by the guarantee.
-    yardstick : Yardstick or None
-        The errors to read beside the model's: on the test rows where there are any, else by the
-        released answers.
-    cautions : tuple of str
-        What the fitted model warns of, beside its claim.
-    classes : tuple of str
-    columns : tuple of str
-        Names of the columns that ``predict`` expects; empty where the model was fitted on arrays.
-    n_columns : int
-        How many they are.
-    extractor : ExtractorRecord or None
-        The extractor whose features of pictures the model reads.
-    pictures : tuple of ShownPicture
-        Public pictures that the writer of the report wants to show.
-    **others
-        See ``Report``.
-
     Privacy
     -------
     All of it but ``measured`` and ``facts`` is the claim itself, released answers, public facts and
@@ -85,25 +40,46 @@ class ModelReport(Report):
     first: ClassVar[str] = "model/opening.html"
 
     kind: FairnessKind
+    """Where the margin sits, and whether a prediction needs the group."""
     answers: Answers | Shares | None
+    """What was released about the rows that teachers were asked about; None without teachers."""
     asked: str
+    """What these rows are: public rows, or drawn rows."""
     outcomes: Outcomes | None
+    """What became of every such row, counted; None where no labels were released."""
     disparity: Disparity | None
+    """The gap of the answered set over time; None where no gate stood."""
     student: StudentMargin | None
+    """How the student stands to the margin on the public rows; None where it was not bound."""
     aimed: Notion | None
+    """The margin of a training that nothing above tells how it was met; None without one."""
     cuts: Cuts | None
+    """The thresholds of the groups; None for a model that needs no group."""
     derived: Derived | None
+    """The probabilities of the groups; None for a model whose own decisions stand."""
     by_table: ByTable | None
+    """How far apart its decisions are by a noisy table; None where none was released."""
     true_groups: TrueGroups | None
+    """What is known of the true groups, for a model of SF-PATE."""
     measured: Measured | None
+    """What was measured on test rows, *not covered* by the guarantee."""
     yardstick: Yardstick | None
+    """The errors to read beside the model's: on the test rows where there are any, else by the
+    released answers.
+    """
     classes: tuple[str, ...]
     columns: tuple[str, ...]
+    """Names of the columns that ``predict`` expects; empty where the model was fitted on arrays."""
     n_columns: int
+    """How many they are."""
     extractor: ExtractorRecord | None = None
+    """The extractor whose features of pictures the model reads."""
     coverage: Coverage | None = None
+    """How many rows of each group were answered, by the class that the student decides."""
     pictures: tuple[ShownPicture, ...] = ()
+    """Public pictures that the writer of the report wants to show."""
     cautions: tuple[str, ...] = ()
+    """What the fitted model warns of, beside its claim."""
 
     @classmethod
     def of(

@@ -25,19 +25,12 @@ REFERENCES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """One measure of how differently groups are treated.
-
-    Parameters
-    ----------
-    kind : str
-        The key of a notion, or the estimate's own name where it is not one of them.
-    reference : str
-        A key of ``REFERENCES``, or empty.
-    estimate : Estimate
-    """
+    """One measure of how differently groups are treated."""
 
     kind: str
+    """The key of a notion, or the estimate's own name where it is not one of them."""
     reference: str
+    """A key of ``REFERENCES``, or empty."""
     estimate: Estimate
 
     @classmethod
@@ -63,39 +56,26 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Error, rates and gaps of the student on test rows. Not covered by any guarantee.
-
-    Parameters
-    ----------
-    groups, classes : tuple of str
-    sizes : tuple of int
-        Test rows per group; those without a prediction are not counted.
-    n_unanswered : int
-        Test rows without a prediction.
-    level : float
-        Level of each interval by itself.
-    error : Estimate or None
-        Share of wrong predictions; None where no true labels were given.
-    errors : tuple of Estimate
-        The same within each group; empty without true labels.
-    rates : tuple of tuple of Estimate
-        ``rates[group][class]``: share of the group's rows that are predicted the class.
-    shown : tuple of int
-        Classes to draw: all, or of two the one that counts as being selected.
-    gaps : tuple of Gap
-        Those of one kind side by side.
-    """
+    """Error, rates and gaps of the student on test rows. Not covered by any guarantee."""
 
     groups: tuple[str, ...]
     classes: tuple[str, ...]
     sizes: tuple[int, ...]
+    """Test rows per group; those without a prediction are not counted."""
     n_unanswered: int
+    """Test rows without a prediction."""
     level: float
+    """Level of each interval by itself."""
     error: Estimate | None
+    """Share of wrong predictions; None where no true labels were given."""
     errors: tuple[Estimate, ...]
+    """The same within each group; empty without true labels."""
     rates: tuple[tuple[Estimate, ...], ...]
+    """``rates[group][class]``: share of the group's rows that are predicted the class."""
     shown: tuple[int, ...]
+    """Classes to draw: all, or of two the one that counts as being selected."""
     gaps: tuple[Gap, ...]
+    """Those of one kind side by side."""
 
     @classmethod
     def of(cls, found: Any, *, classes: tuple[str, ...]) -> Measured:

@@ -28,42 +28,17 @@ HERE: Final = "evenhand.report"
 
 
 class Section(NamedTuple):
-    """One section of a report.
-
-    Parameters
-    ----------
-    anchor, title : str
-    template : str
-        In the folder ``templates``; it reads the report.
-    """
+    """One section of a report."""
 
     anchor: str
     title: str
     template: str
+    """In the folder ``templates``; it reads the report."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Report:
-    """What every report tells, whatever was fitted.
-
-    Parameters
-    ----------
-    title : str
-    method : str
-        Name of the fitted object's class.
-    guarantee : Guarantee
-        The claim.
-    spending : Spending or None
-        What was spent on what; None where there was nothing to spend.
-    facts : tuple of (str, str)
-        What the report's writer says about the data.
-    settings : tuple of (str, str)
-        Every argument in words.
-    choices : tuple of str
-        What was chosen where an argument was left out, and why. Public numbers only.
-    allowed : TradeOff or None
-        What the claim and the ledger behind it leave an attacker. None: what the claim does.
-    """
+    """What every report tells, whatever was fitted."""
 
     heading: ClassVar[str]
     """What the page is, in its first line."""
@@ -75,12 +50,18 @@ class Report:
 
     title: str
     method: str
+    """Name of the fitted object's class."""
     guarantee: Guarantee
     spending: Spending | None
+    """What was spent on what; None where there was nothing to spend."""
     facts: tuple[tuple[str, str], ...]
+    """What the report's writer says about the data."""
     settings: tuple[tuple[str, str], ...]
+    """Every argument in words."""
     choices: tuple[str, ...] = ()
+    """What was chosen where an argument was left out, and why. Public numbers only."""
     allowed: TradeOff | None = None
+    """What the claim and the ledger behind it leave an attacker. None: what the claim does."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -82,20 +82,13 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Named rows, one below the other, over one axis; each has its name above its marks.
-
-    Parameters
-    ----------
-    names : sequence of str
-        An empty name takes no room.
-    scale : Scale
-    tall : int
-        Pixels for the marks of one row.
-    """
+    """Named rows, one below the other, over one axis; each has its name above its marks."""
 
     names: Sequence[str]
+    """An empty name takes no room."""
     scale: Scale
     tall: int = 24
+    """Pixels for the marks of one row."""
 
     @property
     def height(self) -> int:

@@ -20,25 +20,18 @@ _MIX: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9))
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """Rows of a stream, encoded, with whose they are. Private.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-    y : ndarray of int, shape (n,)
-        Class codes.
-    teacher : ndarray of int, shape (n,)
-    priority : ndarray of uint64, shape (n,)
-        The keyed hash by which rows are kept: the smallest of a teacher.
-    place : ndarray of int, shape (n,)
-        Rows of the stream before each.
-    """
+    """Rows of a stream, encoded, with whose they are. Private."""
 
     X: FloatArray = field(repr=False)
+    """Shape (n, n_features)."""
     y: IntArray = field(repr=False)
+    """Class codes. Shape (n,)."""
     teacher: IntArray = field(repr=False)
+    """Shape (n,)."""
     priority: Array = field(repr=False)
+    """The keyed hash by which rows are kept: the smallest of a teacher. Shape (n,)."""
     place: IntArray = field(repr=False)
+    """Rows of the stream before each. Shape (n,)."""
 
     def __len__(self) -> int:
         return len(self.y)

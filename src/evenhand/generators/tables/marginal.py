@@ -66,23 +66,15 @@ _SURELY: Final = 3.0  # deviations of a noisy count from which on it is not of n
 
 @dataclass(frozen=True, kw_only=True)
 class _PublicNumbers:
-    """What everybody knows before pairs are counted, and the noise that goes with it.
-
-    Parameters
-    ----------
-    n_columns : int
-        Columns that may be in a pair.
-    per_unit : int
-        Records of one unit that are read, at most.
-    plan : BudgetPlan
-    n_records : float
-        Of all, by the released counts by label and group.
-    """
+    """What everybody knows before pairs are counted, and the noise that goes with it."""
 
     n_columns: int
+    """Columns that may be in a pair."""
     per_unit: int
+    """Records of one unit that are read, at most."""
     plan: BudgetPlan
     n_records: float
+    """Of all, by the released counts by label and group."""
 
     def sigma(self, width: int) -> float:
         """Return the noise on a cell of the tables of a tree, if it has as many as it may."""

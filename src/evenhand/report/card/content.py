@@ -44,26 +44,17 @@ QUESTIONS: Final = {name: asked.questions for name, asked in SECTIONS.items()}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelCard(Report):
-    """The record of a model or a generator in the words of a registry, a guideline and three rules.
-
-    Parameters
-    ----------
-    answers : mapping of str to tuple of Answer
-        By the names of ``SECTIONS``.
-    impact : tuple of ImpactTable
-        Selection rates and impact ratios; empty where no labelled rows were given.
-    data : str
-        Name of the file of these rows.
-    **others
-        See ``Report``.
-    """
+    """A model or a generator in the words of a registry, a guideline and three rules."""
 
     heading: ClassVar[str] = "Card of what may be published"
     glance: ClassVar[str] = "card/glance.html"
 
     answers: Mapping[str, tuple[Answer, ...]]
+    """By the names of ``SECTIONS``."""
     impact: tuple[ImpactTable, ...] = ()
+    """Selection rates and impact ratios; empty where no labelled rows were given."""
     data: str = ""
+    """Name of the file of these rows."""
 
     @classmethod
     def of(

@@ -82,25 +82,7 @@ class ImpactTable:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record(ABC):
-    """The record of one model or generator, from which every answer of a card follows.
-
-    Parameters
-    ----------
-    report : ModelReport or GeneratorReport
-        Everything that may be published of it.
-    ledger : mapping or None
-        The account as ``Ledger.to_dict`` gives it; None where nothing was spent.
-    sensitive : tuple of str
-        Names of the sensitive columns, as far as they are remembered.
-    impact : tuple of ImpactTable
-        What was measured on labelled rows; empty without any.
-    data : str
-        Name of the file of these rows.
-    filled : mapping
-        What ``card.toml`` says, by section and key, as ``read_filled`` returns it.
-    saved_by : str
-        Version of evenhand that wrote the folder; empty where it is not known.
-    """
+    """The record of one model or generator, from which every answer of a card follows."""
 
     product: ClassVar[str]
     """What it is, in the words of the registry of deployments."""
@@ -108,12 +90,19 @@ class Record(ABC):
     """What it is called in a sentence."""
 
     report: Any
+    """Everything that may be published of it."""
     ledger: Mapping[str, Any] | None
+    """The account as ``Ledger.to_dict`` gives it; None where nothing was spent."""
     sensitive: tuple[str, ...] = ()
+    """Names of the sensitive columns, as far as they are remembered."""
     impact: tuple[ImpactTable, ...] = ()
+    """What was measured on labelled rows; empty without any."""
     data: str = ""
+    """Name of the file of these rows."""
     filled: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What ``card.toml`` says, by section and key, as ``read_filled`` returns it."""
     saved_by: str = ""
+    """Version of evenhand that wrote the folder; empty where it is not known."""
 
     @property
     def guarantee(self) -> Guarantee:
