@@ -361,23 +361,17 @@ class TypedTable:
     The command line, ``Schema``, ``PublicEncoder``, ``inspect`` and the generators read a user's
     rows through it; what any of them has read of a column, the next one does not read again.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Its column names are text and distinct.
-    where : str or Path
-        What messages call it, such as "private table", or the file that it is from.
-    keeps : bool
-        Whether what is read of a column is kept; a reader that reads each once needs no room.
-
     Privacy
     -------
     As private as its rows.
     """
 
     frame: pd.DataFrame = field(repr=False)
+    """Its column names are text and distinct."""
     where: str | Path = "table"
+    """What messages call it, such as "private table", or the file that it is from."""
     keeps: bool = True
+    """Whether what is read of a column is kept; a reader that reads each once needs no room."""
     _kept: dict[str, Column] = field(default_factory=dict, repr=False)
 
     @classmethod

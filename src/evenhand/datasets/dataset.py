@@ -20,24 +20,16 @@ from evenhand.typing import ArrayLike, RandomState
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """Records in rows; each part has one row per record, under the same index.
-
-    Parameters
-    ----------
-    X : DataFrame (n, n_columns)
-        The features.
-    y : Series (n,), optional
-        The labels. None where they are not known, as in the public part of a split.
-    groups : Series (n,) or DataFrame (n, n_sensitive), optional
-        The sensitive attributes, in the form that ``sensitive_features=`` takes.
-    units : Series (n,), optional
-        Whose record this is, where one person (or household, or firm) holds several records.
-    """
+    """Records in rows; each part has one row per record, under the same index."""
 
     X: pd.DataFrame
+    """The features."""
     y: pd.Series[Any] | None = None
+    """The labels. None where they are not known, as in the public part of a split."""
     groups: pd.Series[Any] | pd.DataFrame | None = None
+    """The sensitive attributes, in the form that ``sensitive_features=`` takes."""
     units: pd.Series[Any] | None = None
+    """Whose record this is, where one person (or household, or firm) holds several records."""
 
     def __post_init__(self) -> None:
         known = {name: part for name, part in self._parts().items() if part is not None}

@@ -30,34 +30,23 @@ ALONE: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Public numbers of a planned vote, of two classes.
-
-    Parameters
-    ----------
-    n_owners, n_rows : int
-        Owners, and public rows that they are asked about.
-    epsilon, delta : float
-    n_records : int
-        Records of an owner.
-    n_teachers : int
-        Teachers of each owner, on disjoint parts of its records.
-    unit : str
-        ``"owner"`` or ``"record"``.
-    n_columns : int
-        Features.
-    ceiling : float
-        Accuracy of the best rule that there is, in (.5, 1): how hard the question is.
-    """
+    """Public numbers of a planned vote, of two classes."""
 
     n_owners: int
     n_rows: int
+    """``n_owners`` and ``n_rows``: owners, and public rows that they are asked about."""
     epsilon: float
     delta: float = 1e-5
     n_records: int = 100
+    """Records of an owner."""
     n_teachers: int = 1
+    """Teachers of each owner, on disjoint parts of its records."""
     unit: str = OWNER
+    """``"owner"`` or ``"record"``."""
     n_columns: int = 10
+    """Features."""
     ceiling: float = 0.85
+    """Accuracy of the best rule that there is, in (.5, 1): how hard the question is."""
 
     def __post_init__(self) -> None:
         for name in ("n_owners", "n_rows", "n_records", "n_teachers", "n_columns"):

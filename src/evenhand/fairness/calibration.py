@@ -47,17 +47,6 @@ CONDITIONS = (
 class CalibratedJoint:
     """What is known about truth and answer in each group, from two tables.
 
-    Parameters
-    ----------
-    answered : Tally
-        Answered queries per group and class; their truth is unknown.
-    labelled : JointTally
-        Calibration rows per group, true class and answered class.
-    sampled : bool, default True
-        Whether the answered queries are a sample of the queries to be judged. False where they
-        *are* all of them (a gated set of answers is judged by itself): their shares are then exact,
-        and the metric is what calibration expects of this set.
-
     Examples
     --------
     >>> answered = Tally(counts=[[600, 400], [700, 300]])
@@ -70,8 +59,14 @@ class CalibratedJoint:
     """
 
     answered: Tally
+    """Answered queries per group and class; their truth is unknown."""
     labelled: JointTally
+    """Calibration rows per group, true class and answered class."""
     sampled: bool = True
+    """Whether the answered queries are a sample of the queries to be judged. False where they *are*
+    all of them (a gated set of answers is judged by itself): their shares are then exact, and the
+    metric is what calibration expects of this set.
+    """
 
     def __post_init__(self) -> None:
         for what in ("groups", "classes"):

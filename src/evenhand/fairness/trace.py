@@ -79,19 +79,15 @@ def gap_trace(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coverage:
-    """How many answers each group and class could have had, and how many were given.
-
-    Parameters
-    ----------
-    offered, given : ndarray of int64, shape (n_groups, n_classes)
-        Answers that were there to give, and those that were given.
-    names : tuple of str
-        Names of the groups.
-    """
+    """How many answers each group and class could have had, and how many were given."""
 
     offered: IntArray
     given: IntArray
+    """``offered`` and ``given``: answers that were there to give, and those that were given. Shape
+    (n_groups, n_classes).
+    """
     names: tuple[str, ...]
+    """Names of the groups."""
 
     def __post_init__(self) -> None:
         if self.offered.shape != self.given.shape or len(self.names) != len(self.offered):

@@ -69,19 +69,6 @@ class PartCost:
 class ReleaseCost:
     """What publishing all runs that are shown costs together, and what that leaves out.
 
-    Parameters
-    ----------
-    parts : tuple of PartCost
-        One for each data set, unit and kind of neighbors: costs of two kinds do not add, and two
-        data sets are taken to be of different people.
-    n_stand_in, n_published : int
-        Runs on stand-in data, and points that others reported. Neither costs anything here.
-    n_not_covered : int
-        Runs on private data whose measurements were made on private rows without noise.
-    n_noisy : int
-        Runs whose measurements carry noise. That noise was charged to a ledger of its own and is
-        not in this sum.
-
     Notes
     -----
     That runs share their teachers, or the cached votes of them, makes them no cheaper: each run
@@ -90,10 +77,20 @@ class ReleaseCost:
     """
 
     parts: tuple[PartCost, ...]
+    """One for each data set, unit and kind of neighbors: costs of two kinds do not add, and two
+    data sets are taken to be of different people.
+    """
     n_stand_in: int
     n_published: int
+    """``n_stand_in`` and ``n_published``: runs on stand-in data, and points that others reported.
+    Neither costs anything here.
+    """
     n_not_covered: int
+    """Runs on private data whose measurements were made on private rows without noise."""
     n_noisy: int
+    """Runs whose measurements carry noise. That noise was charged to a ledger of its own and is not
+    in this sum.
+    """
 
     @classmethod
     def of(cls, runs: Sequence[Run], *, delta: float | None = None) -> ReleaseCost:

@@ -25,28 +25,20 @@ FORMAT: Final = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What was asked for: everything that decides a run, its seed included.
-
-    Parameters
-    ----------
-    data : str
-        Name of the data set or file.
-    fingerprint : str
-        Public fingerprint of what the data are: names of columns, roles and split. Never a hash of
-        private rows, which would be a release.
-    method : str
-        As the command line names it: "fairpate", "pate", "dpsgd", ...
-    arguments : mapping of str to plain values
-        Every argument that differs from the method's default, epsilon and margin included.
-    seed : int
-        Seeds split and models, never the privacy noise.
-    """
+    """What was asked for: everything that decides a run, its seed included."""
 
     data: str
+    """Name of the data set or file."""
     fingerprint: str
+    """Public fingerprint of what the data are: names of columns, roles and split. Never a hash of
+    private rows, which would be a release.
+    """
     method: str
+    """As the command line names it: "fairpate", "pate", "dpsgd", ..."""
     arguments: Mapping[str, Plain]
+    """Every argument that differs from the method's default, epsilon and margin included."""
     seed: int
+    """Seeds split and models, never the privacy noise."""
 
     def __post_init__(self) -> None:
         for name in ("data", "fingerprint", "method"):

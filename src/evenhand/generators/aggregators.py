@@ -61,11 +61,6 @@ class OfRecords:
 class TableCounts(OfRecords):
     """Several tables of counts of the same records, released together.
 
-    Parameters
-    ----------
-    shapes : tuple of (int, int)
-        Of each table.
-
     Privacy
     -------
     A record is one cell of each of m tables: it moves m counts by 1, L2 ``sqrt(m)``. Replacing
@@ -74,6 +69,7 @@ class TableCounts(OfRecords):
     """
 
     shapes: tuple[tuple[int, int], ...]
+    """Of each table."""
     unit = 1.0
 
     def __post_init__(self) -> None:

@@ -31,20 +31,6 @@ class Clipping:
     mark ``SHARE`` in the cell of its group, if the gradient was long. So the marks leave inside the
     release of the gradients, and the bounds of the next step follow from what has left.
 
-    Parameters
-    ----------
-    clip : {"flat", "group", "global-adapt"}
-        All alike; by group, longer where many of a group are long (DP-SGD-F, Xu et al. 2021); or
-        all scaled by the same factor up to a bound that follows the share of those beyond it
-        (DPSGD-Global-Adapt, Esipova et al. 2023). With "flat" there is no mark.
-    first : float
-        Every bound, at first. Greater than 0.
-    bounds : ndarray of float64, shape (n_groups,)
-        By group, as they stand.
-    memory : float
-        Of the running mean of the noisy marks, in [0, 1): what it keeps of itself at each step. 0
-        reads the last ones alone, which will do where every step sees all records.
-
     Examples
     --------
     DP-SGD-F gives a group the bound ``first * (1 + its share of long ones / the share of all)``:
@@ -56,9 +42,18 @@ class Clipping:
     """
 
     clip: str
+    """All alike; by group, longer where many of a group are long (DP-SGD-F, Xu et al. 2021); or all
+    scaled by the same factor up to a bound that follows the share of those beyond it
+    (DPSGD-Global-Adapt, Esipova et al. 2023). With "flat" there is no mark.
+    """
     first: float
+    """Every bound, at first. Greater than 0."""
     bounds: FloatArray
+    """By group, as they stand. Shape (n_groups,)."""
     memory: float = 0.0
+    """Of the running mean of the noisy marks, in [0, 1): what it keeps of itself at each step. 0
+    reads the last ones alone, which will do where every step sees all records.
+    """
 
     def __post_init__(self) -> None:
         _checks.one_of("clip", self.clip, CLIPS)

@@ -14,14 +14,6 @@ from evenhand.typing import FloatArray, IntArray
 class Rounding:
     """Systematic rounding: each count is its share rounded down or up, and right in the mean.
 
-    Parameters
-    ----------
-    rng : Generator
-        Places the remainders; where all counts are whole nothing is drawn from it.
-    n_lines : int
-        How often it is asked: the places are spread evenly over these, so that their sums stand
-        near the shares too.
-
     Examples
     --------
     >>> round_ = Rounding(rng=np.random.default_rng(0), n_lines=4)
@@ -30,7 +22,11 @@ class Rounding:
     """
 
     rng: np.random.Generator
+    """Places the remainders; where all counts are whole nothing is drawn from it."""
     n_lines: int = 1
+    """How often it is asked: the places are spread evenly over these, so that their sums stand near
+    the shares too.
+    """
     _places: dict[Any, list[float]] = field(init=False, default_factory=dict)
     _orders: dict[int, IntArray] = field(init=False, default_factory=dict)
 

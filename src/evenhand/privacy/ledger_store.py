@@ -41,25 +41,18 @@ def mu_squared_of(units: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What an account is: its limit, and public facts that say whose data it guards.
-
-    Parameters
-    ----------
-    name : str
-        Unique in its store.
-    limit : int
-        Most that may be spent, in units.
-    facts : mapping
-        Compared whenever the account is opened again. They must be public: a hash of private
-        data is itself a release and has no place here.
-    within : Account or None
-        Account whose limit every charge must also fit.
-    """
+    """What an account is: its limit, and public facts that say whose data it guards."""
 
     name: str
+    """Unique in its store."""
     limit: int
+    """Most that may be spent, in units."""
     facts: Mapping[str, Fact]
+    """Compared whenever the account is opened again. They must be public: a hash of private data is
+    itself a release and has no place here.
+    """
     within: Account | None = None
+    """Account whose limit every charge must also fit."""
 
     @property
     def levels(self) -> tuple[Account, ...]:

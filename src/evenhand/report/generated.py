@@ -24,24 +24,16 @@ ROWS_SHOWN: Final = 5_000
 
 
 class Words(NamedTuple):
-    """What one kind of data is called on the page.
-
-    Parameters
-    ----------
-    records : str
-        What is generated.
-    models : str
-        What is trained on them.
-    shown : str
-        What is shown of them; the anchor and the template of its section.
-    near : str
-        How near they are to real ones; the anchor and the template of its section.
-    """
+    """What one kind of data is called on the page."""
 
     records: str
+    """What is generated."""
     models: str
+    """What is trained on them."""
     shown: str
+    """What is shown of them; the anchor and the template of its section."""
     near: str
+    """How near they are to real ones; the anchor and the template of its section."""
 
 
 _ROWS: Final = Words("rows", "Models", "columns", "fidelity")

@@ -47,28 +47,20 @@ _OF_THE_DAY: Final = ("charged_at", "account", "created", "saved_at", "seconds",
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A method to audit, and the small table on which it is fitted.
-
-    Parameters
-    ----------
-    name : str
-        Words for the table of results.
-    fit : callable
-        ``fit(rows, noise, seed)`` returns the fitted estimator or generator; ``noise`` may be
-        None, for the source that the method takes by itself.
-    rows : Rows
-        The private table.
-    relation : str
-        The declared neighbors: one of ``evenhand.privacy.NEIGHBORS``.
-    uncovered : mapping of str to str
-        Neighbors that the claim of this method is not about, and why.
-    """
+    """A method to audit, and the small table on which it is fitted."""
 
     name: str
+    """Words for the table of results."""
     fit: Callable[[Rows, Noise | None, int], Any]
+    """``fit(rows, noise, seed)`` returns the fitted estimator or generator; ``noise`` may be None,
+    for the source that the method takes by itself.
+    """
     rows: Rows
+    """The private table."""
     relation: str
+    """The declared neighbors: one of ``evenhand.privacy.NEIGHBORS``."""
     uncovered: Mapping[str, str] = field(default_factory=dict)
+    """Neighbors that the claim of this method is not about, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)

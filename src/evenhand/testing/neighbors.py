@@ -19,26 +19,18 @@ EXTREME: Final = 1e6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """Private records: features or pictures, labels and groups.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray, n rows
-        Features; or pictures, whose pixels are bytes.
-    y, groups, ids : ndarray, shape (n,)
-        Labels, groups, and whose record it is.
-    rare : int
-        Row of a category or of a combination that no other row has.
-    extreme : int
-        Row whose numbers are far outside of all others.
-    """
+    """Private records: features or pictures, labels and groups."""
 
     X: Any
+    """Features; or pictures, whose pixels are bytes."""
     y: Array
     groups: Array
     ids: Array
+    """``y``, ``groups`` and ``ids``: labels, groups, and whose record it is. Shape (n,)."""
     rare: int
+    """Row of a category or of a combination that no other row has."""
     extreme: int
+    """Row whose numbers are far outside of all others."""
 
     def __len__(self) -> int:
         return len(self.y)

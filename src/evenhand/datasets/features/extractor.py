@@ -135,19 +135,6 @@ _SAID: Final = ("name", "version", "dimension", "trained_on", "licence", "digest
 class NetworkExtractor(ABC):
     """Base of extractors that run a network on pictures of one shape.
 
-    Parameters
-    ----------
-    name, version, trained_on, licence : str
-        See ``FeatureExtractor``.
-    dimension : int
-    weights : str
-        SHA-256 digest of the weights.
-    shape : tuple of int
-        Channels, height and width of what the network takes. Pictures are resized (bilinear), grey
-        ones repeated, colours made grey.
-    mean, sd : tuple of float
-        Of each channel, or of all: the network takes ``(pixel - mean) / sd`` of pixels in [0, 1].
-
     Notes
     -----
     The network always sees ``batch`` pictures; the last ones are filled up with black. So the last
@@ -161,10 +148,18 @@ class NetworkExtractor(ABC):
     dimension: int
     trained_on: str
     licence: str
+    """``name``, ``version``, ``trained_on`` and ``licence``: see ``FeatureExtractor``."""
     weights: str
+    """SHA-256 digest of the weights."""
     shape: tuple[int, int, int]
+    """Channels, height and width of what the network takes. Pictures are resized (bilinear), grey
+    ones repeated, colours made grey.
+    """
     mean: tuple[float, ...] = (0.0,)
     sd: tuple[float, ...] = (1.0,)
+    """``mean`` and ``sd``: of each channel, or of all: the network takes ``(pixel - mean) / sd`` of
+    pixels in [0, 1].
+    """
 
     @property
     def digest(self) -> str:

@@ -44,25 +44,21 @@ STEPS: Final = 10**6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GateCalibration:
-    """What a gate knows of the truth behind an answer, and how sure it has to be.
-
-    Parameters
-    ----------
-    labelled : JointTally
-        Calibration rows by group, true class and answer. The answers must come from the mechanism,
-        or the model, whose answers the gate meets.
-    level : float, default 0.95
-        Confidence of the upper limit, in (0, 1): over the calibration rows, of all limits at once
-        and at all times, for they are drawn once.
-    admit_by : {"limit", "estimate"}
-        ``"limit"``: an answer is admitted if the upper limit of the gap stays within the margin.
-        ``"estimate"``: if the estimate does; the gap is then above the margin about as often as
-        not where the margin binds.
-    """
+    """What a gate knows of the truth behind an answer, and how sure it has to be."""
 
     labelled: JointTally
+    """Calibration rows by group, true class and answer. The answers must come from the mechanism,
+    or the model, whose answers the gate meets.
+    """
     level: float = 0.95
+    """Confidence of the upper limit, in (0, 1): over the calibration rows, of all limits at once
+    and at all times, for they are drawn once.
+    """
     admit_by: str = "limit"
+    """``"limit"``: an answer is admitted if the upper limit of the gap stays within the margin.
+    ``"estimate"``: if the estimate does; the gap is then above the margin about as often as not
+    where the margin binds.
+    """
 
     def __post_init__(self) -> None:
         _checks.open_unit("level", self.level)

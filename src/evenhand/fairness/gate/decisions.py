@@ -96,24 +96,16 @@ class After(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decisions:
-    """What became of the requests of one call, in their order.
-
-    Parameters
-    ----------
-    ids : ndarray of int64, shape (n,)
-        Number of each request, counted over the life of the reject option.
-    labels : ndarray of int64, shape (n,)
-        Class codes; ``REJECTED`` (-1) where none was given.
-    reasons : ndarray of int64, shape (n,)
-        A ``Verdict`` for each request.
-    n_released : int
-        Answers to requests of *earlier* calls that wait to be fetched with ``deliver``.
-    """
+    """What became of the requests of one call, in their order."""
 
     ids: IntArray
+    """Number of each request, counted over the life of the reject option. Shape (n,)."""
     labels: IntArray
+    """Class codes; ``REJECTED`` (-1) where none was given. Shape (n,)."""
     reasons: IntArray
+    """A ``Verdict`` for each request. Shape (n,)."""
     n_released: int
+    """Answers to requests of *earlier* calls that wait to be fetched with ``deliver``."""
 
     @property
     def answered(self) -> BoolArray:

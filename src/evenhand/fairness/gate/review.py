@@ -34,17 +34,6 @@ class PassesMargin(ValueError):
 class Request:
     """One request as it stands, for a person to decide.
 
-    Parameters
-    ----------
-    number : int
-        Its number, from ``Decisions.ids``.
-    group, said : int
-        Codes of its group, and of the class that the model said.
-    given : int
-        Code of the class that was given; ``REJECTED`` (-1) if none was.
-    by_person : bool
-        Whether a person has decided it.
-
     Examples
     --------
     >>> refused = Request(number=7, group=0, said=1)
@@ -58,10 +47,14 @@ class Request:
     """
 
     number: int
+    """Its number, from ``Decisions.ids``."""
     group: int
     said: int
+    """``group`` and ``said``: codes of its group, and of the class that the model said."""
     given: int = REJECTED
+    """Code of the class that was given; ``REJECTED`` (-1) if none was."""
     by_person: bool = False
+    """Whether a person has decided it."""
 
     def __post_init__(self) -> None:
         for name in ("number", "group", "said"):

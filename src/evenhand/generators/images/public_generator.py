@@ -33,18 +33,14 @@ _GAIN: Final = 0.15  # deviation of the logarithm of a picture's contrast
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drawn:
-    """Pictures that a public generator drew, and what it needs to draw others near them.
-
-    Parameters
-    ----------
-    pixels : ndarray of float32, shape (n, channels, height, width)
-        In [0, 1].
-    parameters : ndarray of float64, shape (n, n_parameters)
-        By which each was drawn. A generator that varies the pictures themselves has none, (n, 0).
-    """
+    """Pictures that a public generator drew, and what it needs to draw others near them."""
 
     pixels: FloatPixels
+    """In [0, 1]. Shape (n, channels, height, width)."""
     parameters: FloatArray
+    """By which each was drawn. A generator that varies the pictures themselves has none, (n, 0).
+    Shape (n, n_parameters).
+    """
 
     def __len__(self) -> int:
         return len(self.pixels)

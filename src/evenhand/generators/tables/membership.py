@@ -74,23 +74,18 @@ class MembershipAttack:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Membership:
-    """What attacks found, beside what the claim allows. For the curator alone.
-
-    Parameters
-    ----------
-    attacks : tuple of MembershipAttack
-    n_drawn, n_members, n_others, n_reference : int
-        Rows that the attacks read: drawn, private, other real ones, and real ones to compare with.
-    allowed : TradeOff
-        By the generator's claim, in the mean over its noise.
-    """
+    """What attacks found, beside what the claim allows. For the curator alone."""
 
     attacks: tuple[MembershipAttack, ...]
     n_drawn: int
     n_members: int
     n_others: int
     n_reference: int
+    """``n_drawn``, ``n_members``, ``n_others`` and ``n_reference``: rows that the attacks read:
+    drawn, private, other real ones, and real ones to compare with.
+    """
     allowed: TradeOff
+    """By the generator's claim, in the mean over its noise."""
 
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
