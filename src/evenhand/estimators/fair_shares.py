@@ -51,12 +51,8 @@ class FairSharesClassifier(MarginClassifier):
         The (epsilon, delta) that the whole fit may spend. Needed.
     fairness : DemographicParity, EqualizedOdds, ErrorParity or FalsePositiveParity
         The margin. Needed. It binds the student.
-    n_teachers : int, optional
-        Each is trained on its own part of the private rows. At most the number of records.
-        Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
-    teachers : Teachers, classifier, torch.nn.Module or callable, optional
-        How teachers are trained, or what each of them is; a callable makes it from
-        ``(n_features, n_classes)``. Default ``LogisticTeachers()``.
+    n_teachers, teachers
+        As for ``PATEClassifier``.
     mechanism : NoisyHistogram or Rounds, optional
         How shares are drawn. Default: chosen from public numbers; ``choices_`` says how.
     schema, classes, public, public_fraction, check_drift, unit, neighbors, noise, random_state
@@ -65,11 +61,7 @@ class FairSharesClassifier(MarginClassifier):
         A network that learns features from the shares and ends with the student described above,
         held within the margin: for pictures, and for tables. Default: no network.
     small_groups : {"interval", "margin"}, default "interval"
-        What a group is held to that has so few public rows that the 95 % interval of its rate is
-        wider than the margin. ``"interval"``: that interval, where the margin would cost more than
-        .01 of error by the released answers, beyond chance; ``held_`` and a ``SmallGroupsWarning``
-        say which. With ``"margin"``, or where fewer than two groups are larger, the margin,
-        whatever it costs.
+        As for ``FairPATEClassifier``.
 
     Attributes
     ----------

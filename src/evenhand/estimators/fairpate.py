@@ -68,12 +68,8 @@ class FairPATEClassifier(MarginClassifier):
         The margin. Needed; such as ``DemographicParity`` or ``TruePositiveRateParity``. It binds
         the answers and the student. One about true classes needs calibration rows: the teachers
         are asked about them too, at a cost, and what is true behind their answers tells the gate.
-    n_teachers : int, optional
-        Each is trained on its own part of the private rows. At most the number of records.
-        Default: ``n_teachers_``, chosen from public numbers; ``choices_`` says how.
-    teachers : Teachers, classifier, torch.nn.Module or callable, optional
-        How teachers are trained, or what each of them is; a callable makes it from
-        ``(n_features, n_classes)``. Default ``LogisticTeachers()``.
+    n_teachers, teachers
+        As for ``PATEClassifier``.
     mechanism : GNMax, ConfidentGNMax or LNMax, optional
         How a noisy winner is drawn. Default: chosen from public numbers; ``choices_`` says how.
     student : scikit-learn classifier, optional

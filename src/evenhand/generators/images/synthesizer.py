@@ -65,12 +65,8 @@ class ImageSynthesizer(Synthesizer):
     condition : {"label+group", "label"}
         What the pictures are conditioned on. With "label" samples have no groups, and nothing
         balances them but the method itself.
-    neighbors : str
-        "add or remove one" (the number of pictures is then private) or "replace one".
-    noise : Noise, optional
-        Source of privacy noise; exact discrete noise if not given.
-    random_state : int, Generator or None
-        Seeds what is drawn besides privacy noise.
+    neighbors, noise, random_state
+        See ``Synthesizer``.
     """
 
     payload: ClassVar[str] = "images"

@@ -44,14 +44,10 @@ class TableSynthesizer(Synthesizer):
 
     Parameters
     ----------
-    neighbors : str
-        "add or remove one" (the number of records is then private) or "replace one".
+    neighbors, noise, random_state
+        See ``Synthesizer``.
     n_bins : int
         Bins into which a numeric column is cut at most. At least 2.
-    noise : Noise, optional
-        Source of privacy noise; exact discrete noise if not given.
-    random_state : int, Generator or None
-        Seeds what is drawn besides privacy noise.
     """
 
     payload: ClassVar[str] = "tables"
