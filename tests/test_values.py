@@ -12,7 +12,7 @@ import pytest
 
 import evenhand
 from evenhand import _values, show_values
-from evenhand.datasets.columns import text_of
+from evenhand._numerals import text_of
 
 
 def test_values_are_hidden_until_the_curator_asks_and_hidden_again_afterwards() -> None:

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evenhand._numerals import natural_order, text_of
 from evenhand.datasets import PublicEncoder, Schema, inspect
 from evenhand.datasets.cells import CellColumn
-from evenhand.datasets.columns import Column, TypedTable, text_of
+from evenhand.datasets.columns import Column, TypedTable
 from evenhand.generators import MarginalSynthesizer
 from evenhand.privacy import Budget, SeededNoise
 from evenhand.testing.generators import ROLES, SCHEMA, table
@@ -195,3 +196,15 @@ def test_a_category_is_found_however_the_column_is_read(
     found = [c.places(known, as_numbers=True) for c in (*readings, CellColumn(written))]
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
+
+
+def test_categories_have_one_order_with_words_that_float_reads_among_them() -> None:
+    # "nan" is neither above nor below a number: as one it would leave the order to chance.
+    numbers = [str(n) for n in range(12)]
+    assert natural_order([*reversed(numbers), "nan", "NaN", "b", "-1"]) == (
+        "-1",
+        *numbers,
+        "NaN",
+        "b",
+        "nan",
+    )

@@ -92,8 +92,8 @@ def assess(given: AssessOptions) -> None:
     it: each interval holds for the noise and for the sample together. Every further run is another
     release, and their epsilons add up.
     """
+    from evenhand._numerals import text_of
     from evenhand.cli import tables
-    from evenhand.datasets.columns import text_of
     from evenhand.estimators.assessment import assess as assessed
     from evenhand.estimators.group_shares import cost_of_table
     from evenhand.privacy import Budget, BudgetExceeded

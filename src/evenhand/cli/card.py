@@ -122,8 +122,8 @@ def impact_tables(model: Any, asked: Asked) -> tuple[ImpactTable, ...]:
     """Return selection rates and impact ratios by each sensitive column, and by all together."""
     import numpy as np
 
+    from evenhand._numerals import text_of
     from evenhand.cli.predict import predictions, probabilities
-    from evenhand.datasets.columns import text_of
     from evenhand.fairness.groups import encode_groups
     from evenhand.fairness.impact import impact_ratios
     from evenhand.fairness.tally import Tally

@@ -193,7 +193,7 @@ def _labelled(
     rows_of: Callable[[TypedTable], Any],
 ) -> dict[str, Any]:
     """Read the calibration rows, as the arguments of ``RejectOptionClassifier`` that they are."""
-    from evenhand.datasets.columns import text_of
+    from evenhand._numerals import text_of
     from evenhand.estimators.spec import CALIBRATION
     from evenhand.fairness.groups import encode_groups
 

@@ -388,7 +388,7 @@ def _voters(
 
 def _classes(voters: list[Voter], about: Trained | None, named: list[str] | None) -> list[Any]:
     """Return all classes; those that are named must hold those that the models know."""
-    from evenhand.datasets.columns import natural_order, text_of
+    from evenhand._numerals import natural_order, text_of
 
     known = list(
         natural_order(text_of(name) for voter in voters for name in (voter.classes or ()))

@@ -54,7 +54,8 @@ class Trial:
 
         ``groups`` are those that it will know; none where it will know none.
         """
-        from evenhand.datasets.columns import TypedTable, text_of
+        from evenhand._numerals import text_of
+        from evenhand.datasets.columns import TypedTable
 
         if isinstance(self.X, TypedTable):
             tables.same_features(self.X, features, schema, whose="test")
@@ -133,7 +134,8 @@ def measure(
     """
     import numpy as np
 
-    from evenhand.datasets.columns import TypedTable, text_of
+    from evenhand._numerals import text_of
+    from evenhand.datasets.columns import TypedTable
     from evenhand.fairness import fairness_report
 
     names = [text_of(name) for name in model.classes_.tolist()]
@@ -193,7 +195,7 @@ def _without_margin(model: Any, X: Any) -> Any:
 
 def check_positive(positive: str | None, y: pd.Series[Any]) -> None:
     """Refuse a favourable class that is no class, before anything is trained."""
-    from evenhand.datasets.columns import natural_order, text_of
+    from evenhand._numerals import natural_order, text_of
 
     names = natural_order(text_of(value) for value in y.unique().tolist())
     if positive is not None and positive not in names:

@@ -66,7 +66,7 @@ class PlanOptions(Options):
 @command_of(PlanOptions)
 def plan(given: PlanOptions) -> None:
     """Plan a round and pay for it, before anybody is asked: each plan is charged."""
-    from evenhand.datasets.columns import natural_order
+    from evenhand._numerals import natural_order
     from evenhand.owners.digests import PublicRows
     from evenhand.owners.noisy_sums import plan_round
     from evenhand.owners.sum_files import RoundFile

@@ -294,7 +294,7 @@ def class_codes(y: pd.Series[Any], names: Sequence[str], *, where: str) -> IntAr
     """Return the position of each label among the model's classes; 1, 1.0 and "1" are one class."""
     import numpy as np
 
-    from evenhand.datasets.columns import text_of
+    from evenhand._numerals import text_of
 
     place = {name: code for code, name in enumerate(names)}
     texts = [text_of(value) for value in y.tolist()]
@@ -454,7 +454,7 @@ def _units(ids: Column) -> pd.Series[Any]:
     """Return whose record each row is; no id is missing."""
     import pandas as pd
 
-    from evenhand.datasets.columns import text_of
+    from evenhand._numerals import text_of
 
     ids.refuse_missing("unit", "Give each of these rows an id of its own.")
     if not pd.api.types.is_float_dtype(ids.dtype):

@@ -171,7 +171,7 @@ def _opened(
 
 def _plain(given: TrainOptions, tables: TrainingTables) -> Any:
     """Read the model without privacy whose error is shown beside, before anything is trained."""
-    from evenhand.datasets.columns import natural_order, text_of
+    from evenhand._numerals import natural_order, text_of
     from evenhand.methods import load
 
     assert given.without_privacy is not None
@@ -455,7 +455,7 @@ def _read_calibration(given: TrainOptions, roles: Roles, tables: TrainingTables)
 
 def _classes(table: TypedTable, roles: Roles, tables: TrainingTables) -> list[Any]:
     """Return the labels as the private table writes them; 1, 1.0 and "1" are one class."""
-    from evenhand.datasets.columns import text_of
+    from evenhand._numerals import text_of
 
     written = {text_of(value): value for value in tables.y.unique().tolist()}
     found = []

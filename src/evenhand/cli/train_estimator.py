@@ -73,7 +73,7 @@ def fairness_of(
     """Return the notion; once the classes are known, also for the class that is meant."""
     positive = None
     if given.positive is not None and tables is not None:
-        from evenhand.datasets.columns import text_of
+        from evenhand._numerals import text_of
 
         classes = sorted(tables.y.unique().tolist())
         positive = [text_of(value) for value in classes].index(given.positive)

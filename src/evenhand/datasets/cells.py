@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.datasets.columns import place_among, some, text_of
+from evenhand._numerals import text_of
+from evenhand.datasets.columns import place_among, some
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 Cell = str | bool | int | float | None

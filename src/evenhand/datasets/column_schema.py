@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand._checks import at_least, decimals, one_of
+from evenhand._numerals import text_of
 from evenhand._stored import stored
-from evenhand.datasets.columns import SECONDS, Column, DateUnit, Kind, holds_decimals, text_of
+from evenhand.datasets.columns import SECONDS, Column, DateUnit, Kind, holds_decimals
 from evenhand.datasets.patterns import MADE, Pattern
 from evenhand.typing import FloatArray
 

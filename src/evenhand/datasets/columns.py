@@ -19,7 +19,7 @@ import pandas as pd
 from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._frames import DAYS, OF_DAYS, as_pandas
-from evenhand._numerals import numeral
+from evenhand._numerals import numeral, text_of
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 Kind: TypeAlias = Literal["numeric", "categorical"]
@@ -518,22 +518,6 @@ def _nearest_float(value: Any) -> float:
         return math.nan
 
 
-def text_of(value: object) -> str:
-    """Return the text by which a category is compared: 1, 1.0 and "1" are one category.
-
-    A function of this value alone, as it is written: Decimal("2.00") is "2.00". What one record
-    holds may rename no other.
-    """
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    if isinstance(value, float | np.floating):
-        number = float(value)
-        return str(int(number)) if number.is_integer() else repr(number)
-    return str(value)
-
-
 def place_among(categories: Sequence[str], *, as_numbers: bool = False) -> Callable[[str], int]:
     """Return what says the position of a text among categories; -1 if it is none of them.
 
@@ -557,18 +541,6 @@ def place_among(categories: Sequence[str], *, as_numbers: bool = False) -> Calla
         return number.get(numeral(text), -1) if found is None else found
 
     return place
-
-
-def natural_order(texts: Iterable[str]) -> tuple[str, ...]:
-    """Sort texts, numbers first and by size: "2" stands before "10"."""
-
-    def key(text: str) -> tuple[bool, float, str]:
-        try:
-            return (False, float(text), text)
-        except ValueError:
-            return (True, 0.0, text)
-
-    return tuple(sorted(set(texts), key=key))
 
 
 def some(names: Iterable[object], most: int = 5) -> str:

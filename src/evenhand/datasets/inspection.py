@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from evenhand.datasets.columns import Column, TypedTable, natural_order, some, text_of
+from evenhand._numerals import natural_order, text_of
+from evenhand.datasets.columns import Column, TypedTable, some
 from evenhand.datasets.findings import Finding, InspectedColumn, Inspection
 from evenhand.datasets.problems import (
     MANY,

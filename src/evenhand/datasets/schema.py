@@ -15,9 +15,10 @@ import pandas as pd
 
 from evenhand import _values
 from evenhand._checks import at_least, together
+from evenhand._numerals import natural_order
 from evenhand._stored import stored
 from evenhand.datasets.column_schema import ColumnSchema, declared_column
-from evenhand.datasets.columns import Column, TypedTable, natural_order, refuse_repeated, some
+from evenhand.datasets.columns import Column, TypedTable, refuse_repeated, some
 from evenhand.typing import ArrayLike
 
 __all__ = ["ColumnSchema", "Schema"]

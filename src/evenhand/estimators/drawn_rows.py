@@ -11,8 +11,9 @@ import pandas as pd
 from scipy.special import ndtr
 
 from evenhand import _checks, _values
+from evenhand._numerals import text_of
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, TypedTable, text_of
+from evenhand.datasets.columns import Column, TypedTable
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.synthetic_rows import (

@@ -11,6 +11,7 @@ from pandas.api.types import infer_dtype
 
 from evenhand import _checks, _values
 from evenhand._frames import as_pandas
+from evenhand._numerals import natural_order, text_of
 from evenhand.typing import BoolArray, IntArray
 
 _ALIKE: Final = frozenset({"string", "boolean", "integer", "floating"})
@@ -148,7 +149,7 @@ class _Column:
 
     name: str
     codes: IntArray
-    values: list[str]
+    values: tuple[str, ...]
 
     @property
     def missing(self) -> BoolArray:
@@ -159,9 +160,9 @@ class _Column:
         found, uniques = pd.factorize(column)
         if infer_dtype(column) not in _ALIKE:
             # To pandas True is 1, and 2.00 is 2.0: the row that stands first would name the group.
-            found, uniques = pd.factorize(column.map(_text, na_action="ignore"))
-        texts = [_text(value) for value in uniques]
-        ordered = sorted({text for text in texts if text}, key=_natural)
+            found, uniques = pd.factorize(column.map(text_of, na_action="ignore"))
+        texts = [text_of(value).strip() for value in uniques]
+        ordered = natural_order(text for text in texts if text)
         place = {text: j for j, text in enumerate(ordered)}
         # Missing values have the code -1, and find the last place here.
         places = np.array([*(place.get(text, -1) for text in texts), -1], dtype=np.int64)
@@ -238,20 +239,3 @@ def _refuse_missing(columns: list[_Column]) -> None:
                 f"sensitive_features has missing values{where}, in {_values.rows(rows)}. Leave "
                 f"these rows out, or make them a group of their own, as with .fillna('unknown')."
             )
-
-
-def _text(value: object) -> str:
-    """Name a value by itself alone; 1, 1.0 and np.int64(1) are one group."""
-    if isinstance(value, float | np.floating):
-        number = float(value)
-        return str(int(number)) if number.is_integer() else str(number)
-    return str(value).strip()
-
-
-def _natural(text: str) -> tuple[int, float, str]:
-    """Sort numbers by size and before text."""
-    try:
-        number = float(text)
-    except ValueError:
-        return 1, 0.0, text
-    return (0, number, text) if number == number else (1, 0.0, text)

@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 import numpy as np
 import pandas as pd
 
+from evenhand._numerals import text_of
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import text_of
 from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.spec import BUDGET, MethodSpec
 from evenhand.fairness import FairnessKind

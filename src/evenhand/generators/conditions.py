@@ -11,7 +11,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._checks import did_you_mean
-from evenhand.datasets.columns import text_of
+from evenhand._numerals import text_of
 from evenhand.generators.rounding import Rounding
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 

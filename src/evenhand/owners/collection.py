@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from evenhand import _checks
+from evenhand._numerals import natural_order, text_of
 from evenhand._signing import PublicKey
-from evenhand.datasets.columns import natural_order, text_of
 from evenhand.owners.digests import PublicRows
 from evenhand.owners.vote_file import OWNER, VoteFile, of_owners
 from evenhand.teachers.partition import Neighbors

@@ -12,7 +12,7 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand._frames import as_pandas
-from evenhand.datasets.columns import text_of
+from evenhand._numerals import text_of
 
 
 @dataclass(frozen=True, kw_only=True)

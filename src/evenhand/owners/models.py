@@ -152,7 +152,7 @@ class OnnxModel:
                 f"model with its labels first."
             )
         if found.dtype.kind in "iu" and self.classes is not None:
-            from evenhand.datasets.columns import text_of
+            from evenhand._numerals import text_of
 
             known = {text_of(name) for name in self.classes}
             if not {text_of(code) for code in found} <= known:  # codes, and not names
@@ -276,7 +276,7 @@ def _labels_of(rows: pd.DataFrame) -> Callable[[Voter], Array]:
 
 def _in_order(rows: pd.DataFrame, classes: Sequence[Any]) -> Callable[[Voter], Array]:
     """Return probabilities of all classes; a teacher that never saw one gives it none."""
-    from evenhand.datasets.columns import text_of
+    from evenhand._numerals import text_of
 
     place = {text_of(name): code for code, name in enumerate(classes)}
 

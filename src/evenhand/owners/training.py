@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand.datasets.columns import Column, TypedTable, natural_order, text_of
+from evenhand._numerals import natural_order, text_of
+from evenhand.datasets.columns import Column, TypedTable
 from evenhand.datasets.files import numbers_if_all_are
 from evenhand.learners.skops_files import dump_skops
 from evenhand.teachers.partition import Neighbors, Partition, by_position, by_unit

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks, _values
+from evenhand._numerals import natural_order, text_of
 from evenhand._signing import PrivateKey, PublicKey
-from evenhand.datasets.columns import natural_order, text_of
 from evenhand.owners.digests import PublicRows
 from evenhand.teachers.partition import NEIGHBORS, Neighbors
 from evenhand.typing import Array, IntArray

@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from evenhand._numerals import natural_order
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, natural_order
+from evenhand.datasets.columns import Column
 from evenhand.typing import FloatArray
 
 N_BARS: Final = 24

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from evenhand.datasets.columns import text_of
+from evenhand._numerals import text_of
 from evenhand.datasets.images import ImageData
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators.images.synthesizer import ImageSynthesizer

@@ -9,8 +9,8 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._checks import did_you_mean
+from evenhand._numerals import text_of
 from evenhand._random import as_generator
-from evenhand.datasets.columns import text_of
 from evenhand.datasets.images.data import ImageData
 from evenhand.typing import Array, BoolArray, RandomState
 

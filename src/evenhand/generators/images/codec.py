@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from evenhand import _checks, _values
 from evenhand._checks import did_you_mean
+from evenhand._numerals import text_of
 from evenhand._units import first_records, ids_of
-from evenhand.datasets.columns import Column, text_of
+from evenhand.datasets.columns import Column
 from evenhand.generators.conditions import Conditions
 from evenhand.typing import Array, ArrayLike, IntArray
 

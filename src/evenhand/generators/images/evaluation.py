@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _values
-from evenhand.datasets.columns import text_of
+from evenhand._numerals import text_of
 from evenhand.datasets.features.extractor import FeatureExtractor
 from evenhand.datasets.images import ImageData
 from evenhand.fairness.groups import encode_groups

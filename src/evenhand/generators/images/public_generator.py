@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from evenhand import _checks, _values
-from evenhand.datasets.columns import text_of
+from evenhand._numerals import text_of
 from evenhand.generators.feature_means import chunks
 from evenhand.generators.images.codec import FloatPixels, checked_pictures
 from evenhand.typing import Array, FloatArray, IntArray

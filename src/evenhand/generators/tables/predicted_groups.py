@@ -15,8 +15,9 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from evenhand import _checks
+from evenhand._numerals import text_of
 from evenhand.datasets import PublicEncoder
-from evenhand.datasets.columns import TypedTable, text_of
+from evenhand.datasets.columns import TypedTable
 from evenhand.typing import Array
 
 FOLDS: Final = 5

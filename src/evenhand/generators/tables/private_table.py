@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
+from evenhand._numerals import text_of
 from evenhand.datasets import Schema, inspect
-from evenhand.datasets.columns import Column, TypedTable, some, text_of
+from evenhand.datasets.columns import Column, TypedTable, some
 from evenhand.datasets.problems import CODES, Problem
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.aggregators import TableCounts

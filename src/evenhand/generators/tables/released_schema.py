@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtri
 
+from evenhand._numerals import natural_order
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import (
     MOST_DECIMALS_READ,
@@ -20,7 +21,6 @@ from evenhand.datasets.columns import (
     Column,
     TypedTable,
     holds_decimals,
-    natural_order,
 )
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan

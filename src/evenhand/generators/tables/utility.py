@@ -20,8 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand import _checks
+from evenhand._numerals import text_of
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, text_of
+from evenhand.datasets.columns import Column
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators.utility import ModelUtility, measure
 from evenhand.typing import FloatArray, IntArray
