@@ -74,24 +74,16 @@ class InspectedColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """What ``inspect`` found. For the curator alone: it is read from private rows.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of private rows.
-    columns : tuple of InspectedColumn
-        In the table's order.
-    schema : Schema or None
-        Of the columns that are not to be dropped, from public rows, or from dtypes alone.
-    schema_from : str
-        Where it is from, in words.
-    """
+    """What ``inspect`` found. For the curator alone: it is read from private rows."""
 
     n_rows: int
+    """Number of private rows."""
     columns: tuple[InspectedColumn, ...]
+    """In the table's order."""
     schema: Schema | None
+    """Of the columns that are not to be dropped, from public rows, or from dtypes alone."""
     schema_from: str
+    """Where it is from, in words."""
 
     @property
     def grave(self) -> tuple[InspectedColumn, ...]:

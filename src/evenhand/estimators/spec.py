@@ -42,62 +42,44 @@ BY_NAME: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSpec:
-    """What the command line, a frontier and a saved model must know of a method.
-
-    Parameters
-    ----------
-    name : str
-        Its word: of ``--method``, and of ``method`` in a grid.
-    words : str
-        What it does, in a line of a help page.
-    reads : tuple of str
-        Settings that it reads, of those that not every method reads.
-    needs : tuple of str
-        Those of them that it cannot do without.
-    protects : {"record", "attribute"}
-        What its guarantee is about, where it has one: the whole record, or the sensitive attribute
-        alone, where features and labels are public.
-    notions : collection of str
-        What it can hold equal; none for a method without a margin.
-    kind : FairnessKind, or function of the settings
-        Where the margin sits in a fitted model.
-    public_groups : bool, or function of the settings
-        Whether training reads the groups of the public rows.
-    private_groups : bool, or function of the settings
-        Whether training reads the groups of the private rows, once there is a margin.
-    neighbors : str
-        The change that its claim is about, where it is about no other; empty where that is to be
-        chosen, or not of a record.
-    reference : str or None
-        What a group is compared with, where that is not to be chosen.
-    claim_holds : bool
-        False for a method that runs as a paper printed it, whose claim does not hold.
-    shares_votes : bool
-        Whether several settings can be fitted on the votes of one ensemble (``fit_many``).
-    fixed : mapping
-        Constructor arguments that the name sets.
-    more : function of the settings, and of whether there are public rows
-        Constructor arguments that follow from several settings.
-    estimator : type
-        The class; ``registered`` fills it in.
-    """
+    """What the command line, a frontier and a saved model must know of a method."""
 
     name: str
+    """Its word: of ``--method``, and of ``method`` in a grid."""
     words: str
+    """What it does, in a line of a help page."""
     reads: tuple[str, ...]
+    """Settings that it reads, of those that not every method reads."""
     needs: tuple[str, ...] = ()
+    """Those of them that it cannot do without."""
     protects: Literal["record", "attribute"] = "record"
+    """What its guarantee is about, where it has one: the whole record, or the sensitive attribute
+    alone, where features and labels are public.
+    """
     notions: Collection[str] = ()
+    """What it can hold equal; none for a method without a margin."""
     kind: FairnessKind | Callable[[Settings], FairnessKind] = FairnessKind.NONE
+    """Where the margin sits in a fitted model."""
     public_groups: bool | Callable[[Settings], bool] = False
+    """Whether training reads the groups of the public rows."""
     private_groups: bool | Callable[[Settings], bool] = False
+    """Whether training reads the groups of the private rows, once there is a margin."""
     neighbors: str = ""
+    """The change that its claim is about, where it is about no other; empty where that is to be
+    chosen, or not of a record.
+    """
     reference: str | None = None
+    """What a group is compared with, where that is not to be chosen."""
     claim_holds: bool = True
+    """False for a method that runs as a paper printed it, whose claim does not hold."""
     shares_votes: bool = False
+    """Whether several settings can be fitted on the votes of one ensemble (``fit_many``)."""
     fixed: Settings = field(default_factory=dict)
+    """Constructor arguments that the name sets."""
     more: Callable[[Settings, bool], Settings] = lambda settings, any_public: {}
+    """Constructor arguments that follow from several settings."""
     estimator: Any = None
+    """The class; ``registered`` fills it in."""
 
     @property
     def private(self) -> bool:

@@ -24,17 +24,14 @@ class Rates:
         h_r(p, k) = sum of p(k') over the k' with (k, k') in hits[r],
 
     p being the probabilities (of a decision: 0 and 1) that a row is given.
-
-    Parameters
-    ----------
-    among : ndarray of bool, shape (n_rates, n_classes)
-        True classes that a rate is taken among.
-    hits : ndarray of bool, shape (n_rates, n_classes, n_classes)
-        Pairs (true, predicted) that count; only within ``among``.
     """
 
     among: BoolArray
+    """True classes that a rate is taken among. Shape (n_rates, n_classes)."""
     hits: BoolArray
+    """Pairs (true, predicted) that count; only within ``among``. Shape (n_rates, n_classes,
+    n_classes).
+    """
 
     def __post_init__(self) -> None:
         if self.hits.shape != (*self.among.shape, self.among.shape[1]):

@@ -18,42 +18,35 @@ from evenhand.typing import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """How far one method's frontier reaches beyond another's.
-
-    Parameters
-    ----------
-    hypervolume_a, hypervolume_b : float
-        Mean over seeds of the share of the reference box that a seed's runs dominate.
-    interval_a, interval_b : tuple of (float, float)
-        For these means over seeds, Student's t; NaN with one seed.
-    difference : float
-        ``hypervolume_a - hypervolume_b``.
-    difference_interval : tuple of (float, float)
-        Pairs of seeds where both methods have the same seeds, else Welch's; NaN with one seed.
-    a_more_often, b_more_often : float
-        Where in the box A's runs reach a point in more of its seeds than B's, the surplus summed
-        (the integral of the positive part of the difference of the empirical attainment
-        functions), and the other way round. Their difference is ``difference``: two methods that
-        each lead in a region of their own show it here.
-    level : float
-        Of the intervals.
-    n_seeds_a, n_seeds_b : int
-    paired : bool
-        Whether the seeds were paired.
-    """
+    """How far one method's frontier reaches beyond another's."""
 
     hypervolume_a: float
     interval_a: tuple[float, float]
     hypervolume_b: float
+    """``hypervolume_a`` and ``hypervolume_b``: mean over seeds of the share of the reference box
+    that a seed's runs dominate.
+    """
     interval_b: tuple[float, float]
+    """``interval_a`` and ``interval_b``: for these means over seeds, Student's t; NaN with one
+    seed.
+    """
     difference: float
+    """``hypervolume_a - hypervolume_b``."""
     difference_interval: tuple[float, float]
+    """Pairs of seeds where both methods have the same seeds, else Welch's; NaN with one seed."""
     a_more_often: float
     b_more_often: float
+    """``a_more_often`` and ``b_more_often``: where in the box A's runs reach a point in more of its
+    seeds than B's, the surplus summed (the integral of the positive part of the difference of the
+    empirical attainment functions), and the other way round. Their difference is ``difference``:
+    two methods that each lead in a region of their own show it here.
+    """
     level: float
+    """Of the intervals."""
     n_seeds_a: int
     n_seeds_b: int
     paired: bool
+    """Whether the seeds were paired."""
 
 
 def compare(

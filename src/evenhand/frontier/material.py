@@ -23,41 +23,6 @@ from evenhand.frontier.run import DATA_KINDS
 class DataSource:
     """Where the rows are, and what their columns are for.
 
-    Parameters
-    ----------
-    name : str
-        A built-in data set, or a name for the files.
-    private, public, test : str, optional
-        Files: all three, or none, or the first and the last where only generators run, which read
-        no public rows. Labels in the public file are not read.
-    label : str
-    sensitive : tuple of str
-    drop : tuple of str
-        Columns to leave out.
-    positive : str or int, optional
-    unit : str, optional
-        Column that says whose record a row is: the claim is then for each of these, with all of its
-        records. Methods without teachers promise nothing about it, and are refused.
-    unit_name : str
-        What a unit is, in the claim.
-    schema : str, optional
-        File with the declared columns in JSON: kinds, categories, bounds. Default: read from the
-        public rows.
-    calibration : str, optional
-        File of public rows with labels and groups, on which a notion about true classes is read.
-        Default: it is read from the released answers.
-    calibration_fraction : float
-        The same for a built-in data set: share of its public rows whose labels are public too.
-    public_fraction, test_fraction : float
-        How a built-in data set is split.
-    kind : {"private", "public stand-in", "synthetic stand-in"}
-        Whose rows they are: with a stand-in no release is made.
-    pictures : PictureReading, optional
-        The files list pictures, or the set is one of ``PICTURE_SETS``: how they become features.
-    network : str, optional
-        Where the extractor is "none": the network that reads the pixels, as teacher, as student and
-        of methods without teachers; one of ``PIXEL_NETWORKS``. Default: the first of them.
-
     Privacy
     -------
     ``fingerprint`` reads names and the declared schema, which are public. Rows are read where they
@@ -65,23 +30,47 @@ class DataSource:
     """
 
     name: str
+    """A built-in data set, or a name for the files."""
     private: str | None = None
     public: str | None = None
     test: str | None = None
+    """``private``, ``public`` and ``test``: files: all three, or none, or the first and the last
+    where only generators run, which read no public rows. Labels in the public file are not read.
+    """
     label: str = ""
     sensitive: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    """Columns to leave out."""
     positive: str | int | None = None
     unit: str | None = None
+    """Column that says whose record a row is: the claim is then for each of these, with all of its
+    records. Methods without teachers promise nothing about it, and are refused.
+    """
     unit_name: str = "person"
+    """What a unit is, in the claim."""
     schema: str | None = None
+    """File with the declared columns in JSON: kinds, categories, bounds. Default: read from the
+    public rows.
+    """
     calibration: str | None = None
+    """File of public rows with labels and groups, on which a notion about true classes is read.
+    Default: it is read from the released answers.
+    """
     calibration_fraction: float = 0.0
+    """The same for a built-in data set: share of its public rows whose labels are public too."""
     public_fraction: float = 0.2
     test_fraction: float = 0.25
+    """``public_fraction`` and ``test_fraction``: how a built-in data set is split."""
     kind: str = "private"
+    """Whose rows they are: "private", "public stand-in" or "synthetic stand-in"; with a stand-in no
+    release is made.
+    """
     pictures: PictureReading | None = None
+    """The files list pictures, or the set is one of ``PICTURE_SETS``: how they become features."""
     network: str | None = None
+    """Where the extractor is "none": the network that reads the pixels, as teacher, as student and
+    of methods without teachers; one of ``PIXEL_NETWORKS``. Default: the first of them.
+    """
 
     def __post_init__(self) -> None:
         self._refuse_other_types()

@@ -30,26 +30,6 @@ class OwnerVotes:
 
     Make it with :meth:`of`.
 
-    Parameters
-    ----------
-    owners : tuple of str
-        Names. Public.
-    teachers : tuple of int
-        Number of teachers of each owner. Public.
-    counts : array of int, shape (n_rows, n_classes)
-        Parts of votes.
-    scale : int
-        Parts of one vote.
-    classes : tuple of str
-    public : PublicRows
-        Rows that all of them voted on.
-    unit, neighbors : str
-        Whom the claim is about.
-    fingerprints : tuple of str
-        Of the keys that signed; an empty text for votes that nobody signed.
-    keys_known : bool
-        Whether each key was compared with one that the owner had given before.
-
     Privacy
     -------
     Neighbors : where the unit is the owner, all records of one owner are others, and all of its
@@ -70,15 +50,23 @@ class OwnerVotes:
     """
 
     owners: tuple[str, ...]
+    """Names. Public."""
     teachers: tuple[int, ...]
+    """Number of teachers of each owner. Public."""
     counts: IntArray = field(repr=False)
+    """Parts of votes. Shape (n_rows, n_classes)."""
     scale: int
+    """Parts of one vote."""
     classes: tuple[str, ...]
     public: PublicRows = field(repr=False)
+    """Rows that all of them voted on."""
     unit: str
     neighbors: Neighbors
+    """``unit`` and ``neighbors``: whom the claim is about."""
     fingerprints: tuple[str, ...] = field(repr=False)
+    """Of the keys that signed; an empty text for votes that nobody signed."""
     keys_known: bool
+    """Whether each key was compared with one that the owner had given before."""
 
     @classmethod
     def of(

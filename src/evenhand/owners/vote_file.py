@@ -54,29 +54,6 @@ _KEYS: Final = (
 class VoteFile:
     """The votes of one owner's teachers on the public rows. Prints none of them: they are private.
 
-    Parameters
-    ----------
-    owner : str
-        Its name. Public.
-    parts : array of int, shape (n_teachers, n_rows, n_classes)
-        How each teacher divides its vote among the classes: whole parts, ``scale`` in all.
-    classes : tuple of str
-        Public, in their natural order.
-    public : PublicRows
-        The rows that were voted on.
-    unit : str
-        Whom the claim shall protect: ``"owner"``, with all of its records, all of its teachers; or
-        ``"record"``, ``"person"`` ..., of whom one teacher alone has learned, for the teachers
-        learned from disjoint parts.
-    neighbors : str
-        ``"replace one"``, or ``"add or remove one"`` where records were dealt by the hash of a
-        unit.
-    answers : {"labels", "probabilities"}
-    may_abstain : bool
-        Whether a teacher may leave a row out. Said before it votes: whether one did is private.
-    key, signature : bytes
-        The owner's public key, and its signature under all of the above.
-
     Privacy
     -------
     A vote that is withheld is divided equally among all classes. So every teacher moves one vote
@@ -84,15 +61,31 @@ class VoteFile:
     """
 
     owner: str
+    """Its name. Public."""
     parts: IntArray = field(repr=False)
+    """How each teacher divides its vote among the classes: whole parts, ``scale`` in all. Shape
+    (n_teachers, n_rows, n_classes).
+    """
     classes: tuple[str, ...]
+    """Public, in their natural order."""
     public: PublicRows = field(repr=False)
+    """The rows that were voted on."""
     unit: str = OWNER
+    """Whom the claim shall protect: ``"owner"``, with all of its records, all of its teachers; or
+    ``"record"``, ``"person"`` ..., of whom one teacher alone has learned, for the teachers learned
+    from disjoint parts.
+    """
     neighbors: Neighbors = "replace one"
+    """``"replace one"``, or ``"add or remove one"`` where records were dealt by the hash of a unit.
+    """
     answers: str = LABELS
+    """``"labels"`` or ``"probabilities"``."""
     may_abstain: bool = False
+    """Whether a teacher may leave a row out. Said before it votes: whether one did is private."""
     key: bytes = field(default=b"", repr=False)
     signature: bytes = field(default=b"", repr=False)
+    """``key`` and ``signature``: the owner's public key, and its signature under all of the above.
+    """
 
     def __post_init__(self) -> None:
         for name in ("owner", "unit"):

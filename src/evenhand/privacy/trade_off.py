@@ -28,17 +28,6 @@ _LARGEST_EXPONENT = 700.0  # its exponential is still a float
 class TradeOff:
     """Upper bounds on what an attacker finds, by a claim.
 
-    Parameters
-    ----------
-    epsilon : float
-        In nats; ``inf`` where nothing is promised.
-    delta : float
-        In [0, 1].
-    mu : float or None
-        The same claim in Gaussian DP, which is tighter.
-    slack : float
-        Probability with which ``mu`` may fail.
-
     Examples
     --------
     >>> claimed = TradeOff(epsilon=1.0, delta=1e-5)
@@ -47,9 +36,13 @@ class TradeOff:
     """
 
     epsilon: float
+    """In nats; ``inf`` where nothing is promised."""
     delta: float
+    """In [0, 1]."""
     mu: float | None = None
+    """The same claim in Gaussian DP, which is tighter."""
     slack: float = 0.0
+    """Probability with which ``mu`` may fail."""
 
     @classmethod
     def of(cls, guarantee: Guarantee, ledger: Ledger | SavedLedger | None = None) -> TradeOff:
