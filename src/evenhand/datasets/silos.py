@@ -6,6 +6,8 @@ serve all owners, so leave it out: ``owner = data.X.pop("owner")``.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from evenhand.datasets.dataset import Dataset
@@ -127,15 +129,4 @@ def load_rwm5yr() -> Dataset:
 
 def by_owner(data: Dataset) -> tuple[Dataset, pd.Series[str]]:
     """Return the records without the column ``owner``, and that column."""
-    return (
-        Dataset(
-            name=data.name,
-            X=data.X.drop(columns="owner"),
-            y=data.y,
-            groups=data.groups,
-            label=data.label,
-            sensitive=data.sensitive,
-            positive=data.positive,
-        ),
-        data.X["owner"],
-    )
+    return replace(data, X=data.X.drop(columns="owner")), data.X["owner"]
