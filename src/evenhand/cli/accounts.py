@@ -14,7 +14,11 @@ OF_OWNERS: Final = {"asked": "votes of owners"}
 def require_whole(ledger: str | None, epsilon: float | None) -> None:
     """Refuse half an account, before any file is read."""
     if (ledger is None) != (epsilon is None):
-        raise ValueError("An account needs --ledger and --account-epsilon. Give both, or neither.")
+        absent = "--ledger" if ledger is None else "--account-epsilon"
+        raise ValueError(
+            f"An account needs --ledger and --account-epsilon; {absent} is missing. Give both, "
+            f"or neither for a run on its own."
+        )
 
 
 def opened(

@@ -369,12 +369,7 @@ def _after(
 
 def _check_account(given: TrainOptions) -> None:
     """Refuse half an account, before any file is read."""
-    if (given.ledger is None) != (given.account_epsilon is None):
-        absent = "--ledger" if given.ledger is None else "--account-epsilon"
-        raise ValueError(
-            f"An account needs --ledger and --account-epsilon; {absent} is missing. Give both, "
-            f"or neither for a run on its own."
-        )
+    accounts.require_whole(given.ledger, given.account_epsilon)
     if given.ledger is not None and given.public_fraction is not None and given.seed is None:
         raise ValueError(
             "An account with --public-fraction needs --seed: without it every run would set "
