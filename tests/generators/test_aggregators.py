@@ -56,6 +56,13 @@ def farthest_neighbors(
     )
 
 
+def assert_moves(sums: Any, values: Any, relation: str, declared: float, rel: float) -> None:
+    """As far as declared, up to how finely sums are rounded, and no further."""
+    worst = farthest_neighbors(sums, values, relation)
+    assert worst <= declared
+    assert worst == pytest.approx(declared, rel=rel)
+
+
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_tables_of_counts_move_as_far_as_declared_and_no_further(relation: str) -> None:
     # Brute force: two tables of shape (2, 2) over three binary columns, all data sets of 2 rows.
@@ -125,10 +132,7 @@ def test_feature_sums_move_as_far_as_declared_and_no_further(relation: str) -> N
         phi = np.array([r[0] for r in rows], dtype=float).reshape(-1, 2)
         return sums_of.total(phi, np.array([r[1] for r in rows], dtype=np.int64))
 
-    worst = farthest_neighbors(sums, values, relation)
-    declared = sums_of.l2_sensitivity(relation)
-    assert worst <= declared
-    assert worst == pytest.approx(declared, rel=1e-5)
+    assert_moves(sums, values, relation, sums_of.l2_sensitivity(relation), 1e-5)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -139,10 +143,7 @@ def test_clipped_sums_move_as_far_as_declared_and_no_further(relation: str) -> N
     def sums(rows: list[tuple[float, float]]) -> np.ndarray:
         return sums_of.total(np.array(rows, dtype=float).reshape(-1, 2))
 
-    worst = farthest_neighbors(sums, vectors, relation)
-    declared = sums_of.l2_sensitivity(relation)
-    assert worst <= declared
-    assert worst == pytest.approx(declared, rel=1e-5)
+    assert_moves(sums, vectors, relation, sums_of.l2_sensitivity(relation), 1e-5)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -155,10 +156,7 @@ def test_sums_of_products_move_as_far_as_declared_and_no_further(relation: str) 
         left, right = (np.array([row[k] for row in rows]).reshape(-1, 2) for k in (0, 1))
         return sums_of.total(left, right)
 
-    worst = farthest_neighbors(sums, values, relation)
-    declared = sums_of.l2_sensitivity(relation)
-    assert worst <= declared
-    assert worst == pytest.approx(declared, rel=1e-3)  # as near as the grid
+    assert_moves(sums, values, relation, sums_of.l2_sensitivity(relation), 1e-3)  # the grid
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -174,10 +172,8 @@ def test_products_of_a_row_with_itself_move_as_far_as_declared_and_no_further(
         z = np.array([r[0] for r in rows], dtype=float).reshape(-1, 2)
         return products.total(z, np.array([r[1] for r in rows], dtype=np.int64))
 
-    worst = farthest_neighbors(sums, values, relation)
     declared = products.l2_sensitivity(relation)
-    assert worst <= declared
-    assert worst == pytest.approx(declared, rel=1e-3)  # z is rounded towards zero
+    assert_moves(sums, values, relation, declared, 1e-3)  # z is rounded towards zero
     three = OuterSums(n_features=2, n_conditions=2, per_unit=3)
     assert three.l2_sensitivity(relation) == 3 * declared
 

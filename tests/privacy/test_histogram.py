@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from runs import FALSE_ALARM
-from scipy.stats import chi2, norm
+from runs import FALSE_ALARM, p_value_of_noise
+from scipy.stats import norm
 
 from evenhand.privacy import (
     Budget,
@@ -62,13 +62,8 @@ def test_the_noise_has_the_variance_that_is_charged_for(noise: object, n_classes
     mechanism = NoisyHistogram(sigma=sigma, n_classes=n_classes)
     counts = np.full((n, n_classes), 5)
     apart = ledger.release(mechanism, counts, purpose="test")[:, -1] - 5
-
-    def p_value(claimed: float) -> float:
-        return float(2 * min(chi2(n).cdf((apart**2).sum() / claimed**2),
-                             chi2(n).sf((apart**2).sum() / claimed**2)))  # fmt: skip
-
-    assert p_value(sigma) > FALSE_ALARM
-    assert p_value(sigma / 0.9) < FALSE_ALARM  # the test would see noise that is 10 % too small
+    assert p_value_of_noise(apart, sigma) > FALSE_ALARM
+    assert p_value_of_noise(apart, sigma / 0.9) < FALSE_ALARM  # 10 % too small would be seen
     assert abs(apart.mean()) < sigma / np.sqrt(n) * norm.isf(FALSE_ALARM / 2)
 
 

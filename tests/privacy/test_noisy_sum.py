@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from runs import FALSE_ALARM
-from scipy.stats import chi2, norm
+from runs import FALSE_ALARM, p_value_of_noise
+from scipy.stats import norm
 
 from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger
 from evenhand.privacy.gaussian import delta_from_mu
@@ -46,12 +46,8 @@ def test_the_noise_has_the_variance_that_is_charged_for(noise: object) -> None:
     sums = np.full((1, n), 5)
     apart = ledger.release(NoisySum(sigma=sigma, l2_sensitivity=1.0), sums, purpose="test")[0] - 5
 
-    def p_value(claimed: float) -> float:
-        law, found = chi2(n), float((apart**2).sum() / claimed**2)
-        return float(2 * min(law.cdf(found), law.sf(found)))
-
-    assert p_value(sigma) > FALSE_ALARM
-    assert p_value(sigma / 0.9) < FALSE_ALARM  # the test would see noise that is 10 % too small
+    assert p_value_of_noise(apart, sigma) > FALSE_ALARM
+    assert p_value_of_noise(apart, sigma / 0.9) < FALSE_ALARM  # 10 % too small would be seen
     assert abs(apart.mean()) < sigma / np.sqrt(n) * norm.isf(FALSE_ALARM / 2)
 
 

@@ -12,7 +12,7 @@ from claims import a_claim
 from dp_accounting import pld, rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import FALSE_ALARM
+from runs import FALSE_ALARM, p_value_of_noise
 from scipy import stats
 from scipy.integrate import quad
 
@@ -258,17 +258,8 @@ def test_noise_has_the_scale_that_is_charged() -> None:
     with ledger.reserve({step: 1}, purpose="all steps") as grant:
         drawn = grant.draw(step, 50)
     assert drawn.shape == (400, 50)
-
-    def p_value(scale: float) -> float:
-        return 2 * float(
-            min(
-                stats.chi2.sf(((drawn / scale) ** 2).sum(), drawn.size),
-                stats.chi2.cdf(((drawn / scale) ** 2).sum(), drawn.size),
-            )
-        )
-
-    assert p_value(1.5) > FALSE_ALARM
-    assert p_value(1.5 * 1.1) < FALSE_ALARM  # noise that is 10 % off would be seen
+    assert p_value_of_noise(drawn, 1.5) > FALSE_ALARM
+    assert p_value_of_noise(drawn, 1.5 * 1.1) < FALSE_ALARM  # noise that is 10 % off would be seen
 
 
 def test_samples_are_those_of_one_independent_coin_per_record() -> None:

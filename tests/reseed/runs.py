@@ -2,10 +2,17 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import ttest_1samp
+from scipy.stats import chi2, ttest_1samp
 
 FALSE_ALARM = 1e-6
 """Probability, over seeds, that correct code fails one statistical test."""
+
+
+def p_value_of_noise(drawn: ArrayLike, sigma: float) -> float:
+    """Probability that Gaussian noise of ``sigma`` varies as far from it as this, or further."""
+    noise = np.ravel(drawn)
+    law, found = chi2(noise.size), float(((noise / sigma) ** 2).sum())
+    return float(2 * min(law.cdf(found), law.sf(found)))
 
 
 def falls_short(excess: ArrayLike) -> bool:

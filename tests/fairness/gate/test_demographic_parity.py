@@ -352,16 +352,21 @@ def test_a_single_group_is_never_refused() -> None:
 # ---- the published rule --------------------------------------------------------------------
 
 
-def worst_under_published_rule(
-    n_groups: int, n_classes: int, margin: float, stream: Stream, start: list[list[int]]
-) -> tuple[float, int]:
-    """Largest gap after the cold start that began feasible, and the violations counted."""
-    gate = PublishedGate(margin, n_groups, n_classes, cold_start=1)
+def begun(gate: Any, start: list[list[int]]) -> Any:
+    """Let a gate have given these answers, and every group be active."""
     for z, row in enumerate(start):
         for k, times in enumerate(row):
             for _ in range(times):
                 gate._record(z, k)
         gate._activate(z)
+    return gate
+
+
+def worst_under_published_rule(
+    n_groups: int, n_classes: int, margin: float, stream: Stream, start: list[list[int]]
+) -> tuple[float, int]:
+    """Largest gap after the cold start that began feasible, and the violations counted."""
+    gate = begun(PublishedGate(margin, n_groups, n_classes, cold_start=1), start)
     assert gate.gap <= margin
     worst = 0.0
     for group, label in stream:
@@ -396,12 +401,7 @@ def test_the_published_rule_leaves_its_margin_far_behind_with_five_groups() -> N
 
 
 def replay_sound(start: list[list[int]], stream: Stream, margin: float) -> list[list[int]]:
-    gate = DemographicParityGate(margin, len(start), len(start[0]))
-    for z, row in enumerate(start):
-        for k, times in enumerate(row):
-            for _ in range(times):
-                gate._record(z, k)
-        gate._activate(z)
+    gate = begun(DemographicParityGate(margin, len(start), len(start[0])), start)
     for group, label in stream:
         gate.offer(group, label)
         assert gate.gap <= margin

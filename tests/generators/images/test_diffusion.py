@@ -279,14 +279,18 @@ def test_units_of_one_picture_each_are_counted_as_units() -> None:
     assert made.counts_.sum() == pytest.approx(100, abs=6 * 2 * made.counts_sigma_)
 
 
-def test_noise_of_a_plan_is_drawn_of_what_was_set_aside_alone() -> None:
+def joint_plan() -> tuple[JointPlan, Ledger]:
     from evenhand.privacy import FloatNoise, SubsampledGaussian
 
     ledger = Ledger(BUDGET, noise=FloatNoise(), neighbors="add or remove one", single=True)
     steps = SubsampledGaussian.within(
         BUDGET, sampling_rate=0.1, n_steps=2, clip_norm=1.0, beside=0.1
     )
-    plan = JointPlan(ledger=ledger, shares={"sums": 0.01}, steps=steps, purpose="steps")
+    return JointPlan(ledger=ledger, shares={"sums": 0.01}, steps=steps, purpose="steps"), ledger
+
+
+def test_noise_of_a_plan_is_drawn_of_what_was_set_aside_alone() -> None:
+    plan, ledger = joint_plan()
     with pytest.raises(RuntimeError, match="set aside"):
         plan.noise(3)
     with plan.set_aside() as inner:
@@ -298,14 +302,9 @@ def test_noise_of_a_plan_is_drawn_of_what_was_set_aside_alone() -> None:
 
 @pytest.mark.parametrize("drawn", ["nothing", "sums", "steps"])
 def test_a_plan_that_fails_is_given_back_unless_something_was_drawn(drawn: str) -> None:
-    from evenhand.privacy import FloatNoise, SubsampledGaussian
     from evenhand.privacy.noisy_sum import NoisySum
 
-    ledger = Ledger(BUDGET, noise=FloatNoise(), neighbors="add or remove one", single=True)
-    steps = SubsampledGaussian.within(
-        BUDGET, sampling_rate=0.1, n_steps=2, clip_norm=1.0, beside=0.1
-    )
-    plan = JointPlan(ledger=ledger, shares={"sums": 0.01}, steps=steps, purpose="steps")
+    plan, ledger = joint_plan()
     before = ledger.remaining
 
     def stopped() -> None:
