@@ -38,8 +38,10 @@ def table(n: int, seed: int) -> pd.DataFrame:
     return frame
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, shlex.split(" ".join(words)))
+def run(words: str, exit_code: int = 0) -> Result:
+    done = CliRunner().invoke(app, shlex.split(words))
+    assert done.exit_code == exit_code, done.output
+    return done
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +59,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "owner train 0.csv --label repaid --drop sex --drop person --out m0 --seed 0",
             "owner vote public.csv --model m0 --owner o0 --out v0.json",
         ):
-            done = run(words)
-            assert done.exit_code == 0, done.stderr
+            run(words)
         Path("o0.pub.pem").rename("keys/o0.pub.pem")
         rows = pd.read_csv("public.csv")
         for i in range(1, 12):  # as the commands do
@@ -84,13 +85,12 @@ def test_votes_become_a_model_with_its_claim_and_report(tmp_path: Path) -> None:
     done = run(
         f"aggregate {ALL} {ASKED} --keys keys --label repaid --test test.csv --out {out} --json"
     )
-    assert done.exit_code == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["owners"]["unit"] == "owner"
     assert said["owners"]["keys_known"] is True
     assert [owner["owner"] for owner in said["owners"]["owners"]] == [f"o{i}" for i in range(12)]
     assert said["measured"]["error"] < 0.3  # twelve owners right in nine of ten
-    assert run(f"verify {out}").exit_code == 0
+    run(f"verify {out}")
     assert "(neighbors: replace one owner)" in str(evenhand.load(out).guarantee_)
     assert "moves at most 1 votes on a row" in (out / "report.html").read_text()
 
@@ -100,7 +100,6 @@ def test_a_round_that_is_run_twice_is_charged_twice(tmp_path: Path) -> None:
     spent = []
     for i in range(2):
         done = run(f"aggregate {ALL} {ASKED} {account} --json --out {tmp_path / str(i)}")
-        assert done.exit_code == 0, done.stderr
         epsilon = json.loads(done.stdout)["account"]["epsilon_spent"]
         spent.append(Budget(epsilon=epsilon, delta=1e-3).mu_squared)
     assert spent[1] == pytest.approx(2 * spent[0], rel=1e-6)
@@ -115,19 +114,16 @@ def test_a_test_table_that_does_not_go_with_the_votes_is_refused_before_anything
         f"aggregate {ALL} {ASKED} --keys keys --label repaid --out {tmp_path / 'model'} --json "
         f"--ledger {tmp_path / 'ledger.db'} --account-epsilon 4"
     )
-    done = run(f"{common} --test {tmp_path / 'wrong.csv'}")
-    assert done.exit_code == 2
+    done = run(f"{common} --test {tmp_path / 'wrong.csv'}", exit_code=2)
     assert "has no column 'z'" in done.stderr
     done = run(f"{common} --test test.csv")
-    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["account"]["epsilon_spent"] <= 4.0
 
 
 def test_bad_votes_are_all_named_and_nothing_is_written(tmp_path: Path) -> None:
     changed = tmp_path / "changed.json"
     changed.write_text(Path("v1.json").read_text().replace('"owner": "o1"', '"owner": "x"'))
-    done = run(f"aggregate {ALL} {changed} v3.json {ASKED} --out {tmp_path / 'model'}")
-    assert done.exit_code == 2
+    done = run(f"aggregate {ALL} {changed} v3.json {ASKED} --out {tmp_path / 'model'}", exit_code=2)
     assert "changed.json: the signature fails" in done.stderr
     assert "v3.json: the owner 'o3' has voted already" in done.stderr
     assert "2 of them cannot be used" in done.stderr
@@ -177,8 +173,7 @@ def test_bad_votes_are_all_named_and_nothing_is_written(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line_that_says_the_way_out(words: str, message: str) -> None:
-    done = run(words)
-    assert done.exit_code == 2, done.output
+    done = run(words, exit_code=2)
     assert message in done.stderr
     assert not Path("w.json").exists()
     assert not Path("m").exists()
@@ -198,9 +193,9 @@ def test_a_file_of_skops_is_refused_if_it_could_run_code_and_nothing_is_made(
     model[0].func = os.getcwd
     skops.io.dump(model, tmp_path / "hostile.skops")
     done = run(
-        f"owner vote public.csv --owner o0 --model {tmp_path / 'hostile.skops'} --out w.json"
+        f"owner vote public.csv --owner o0 --model {tmp_path / 'hostile.skops'} --out w.json",
+        exit_code=2,
     )
-    assert done.exit_code == 2
     assert "getcwd" in done.stderr
     assert "--trust TYPE" in done.stderr
 
@@ -228,24 +223,21 @@ def test_a_command_and_a_file_of_onnx_vote_as_the_model_does(tmp_path: Path) -> 
         (f"--command 'python {program}'", "c.json"),
         (f"--onnx {tmp_path / 'sign.onnx'}", "o.json"),
     ):
-        done = run(f"{common} {how} --out {tmp_path / name}")
-        assert done.exit_code == 0, done.stderr
+        run(f"{common} {how} --out {tmp_path / name}")
     votes = [json.loads((tmp_path / name).read_text())["votes"] for name in ("c.json", "o.json")]
     truth = (pd.read_csv("public.csv")["z"] > 0).astype(int).tolist()
     assert votes == [[truth], [truth]]
 
 
 def test_teachers_of_one_person_each_say_so_and_other_units_are_refused(tmp_path: Path) -> None:
-    done = run(
+    run(
         f"owner train 0.csv --label repaid --drop sex --unit person --teachers 3 --seed 0 "
         f"--out {tmp_path / 't'}"
     )
-    assert done.exit_code == 0, done.stderr
     vote = f"owner vote public.csv --owner o0 --model {tmp_path / 't'}"
-    wrong = run(f"{vote} --unit record --out {tmp_path / 'w.json'}")
-    assert wrong.exit_code == 2
+    wrong = run(f"{vote} --unit record --out {tmp_path / 'w.json'}", exit_code=2)
     assert "one person reached one of them" in wrong.stderr
-    assert run(f"{vote} --unit person --probabilities --out {tmp_path / 'v.json'}").exit_code == 0
+    run(f"{vote} --unit person --probabilities --out {tmp_path / 'v.json'}")
     said = json.loads((tmp_path / "v.json").read_text())
     assert (said["unit"], said["neighbors"]) == ("person", "add or remove one")
     assert np.array(said["votes"]).shape == (3, 300, 2)
@@ -256,8 +248,9 @@ def test_trees_are_read_where_the_owner_says_that_they_are_its_own(tmp_path: Pat
     """Compiled code follows the indices of a tree: forged ones reach memory that is not theirs."""
     done = run(f"owner train 0.csv --label repaid --drop sex --kind trees --out {tmp_path / 't'}")
     assert TREE in done.stdout.replace("\n", "")
-    refused = run(f"owner vote public.csv --owner o0 --model {tmp_path / 't'} --out w.json")
-    assert refused.exit_code == 2
+    refused = run(
+        f"owner vote public.csv --owner o0 --model {tmp_path / 't'} --out w.json", exit_code=2
+    )
     assert TREE in refused.stderr
 
 
@@ -269,13 +262,12 @@ def summed(house: Path) -> Path:
     """A round: its plan, the shares of all owners, and the sum of eleven."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(house)
-        assert run(f"{PLANNED} --out round.json").exit_code == 0
+        run(f"{PLANNED} --out round.json")
         told = RoundFile.read(Path("round.json"))
         for i in range(12):
             file = VoteFile.read(f"v{i}.json")
             if i == 0:  # by its command, the others as that does
                 done = run("owner noise v0.json --round round.json --out s0.json")
-                assert done.exit_code == 0, done.stderr
                 # An aggregator may plan any epsilon: the owner is told before it sends its share.
                 assert "costs each owner epsilon=4 at delta=0.001" in " ".join(done.output.split())
                 continue
@@ -287,7 +279,6 @@ def summed(house: Path) -> Path:
         Path("keys2/o0.pub.pem").write_bytes(Path("keys/o0.pub.pem").read_bytes())
         shares = " ".join(f"s{i}.json" for i in range(11))
         done = run(f"sums add {shares} --round round.json --keys keys2 --out sums.json")
-        assert done.exit_code == 0, done.stderr
     return house
 
 
@@ -306,7 +297,6 @@ def test_the_aggregator_holds_the_sum_of_votes_and_noise_and_makes_a_model_of_it
     out = tmp_path / "model"
     asked = "--public public.csv --groups sex --margin .1 --seed 0"
     done = run(f"aggregate --sums sums.json --round round.json {asked} --out {out} --json")
-    assert done.exit_code == 0, done.stderr
     said = json.loads(done.stdout)
     assert (said["epsilon"], said["delta"], said["unit"]) == (4.0, 1e-3, "owner")
     assert said["owners"]["n_owners"] == 11
@@ -318,16 +308,14 @@ def test_the_aggregator_holds_the_sum_of_votes_and_noise_and_makes_a_model_of_it
 
 def test_a_round_that_is_asked_twice_is_paid_twice_or_refused(summed: Path, tmp_path: Path) -> None:
     """The share of the first time is not drawn again: two of them would halve the noise."""
-    again = run(f"owner noise v0.json --round round.json --out {tmp_path / 's.json'}")
-    assert again.exit_code != 0
+    run(f"owner noise v0.json --round round.json --out {tmp_path / 's.json'}", exit_code=2)
     assert not (tmp_path / "s.json").exists()
     richer = "--account-epsilon 9"
     store = f"--ledger {tmp_path / 'own.db'}"
     spent = []
     for i in range(2):
         out = tmp_path / f"{i}.json"
-        done = run(f"owner noise v0.json --round round.json {richer} {store} --out {out}")
-        assert done.exit_code == 0, done.stderr
+        run(f"owner noise v0.json --round round.json {richer} {store} --out {out}")
         account = Ledger(
             Budget(epsilon=9, delta=1e-3),
             store=DatabaseStore(str(tmp_path / "own.db")),
@@ -337,14 +325,13 @@ def test_a_round_that_is_asked_twice_is_paid_twice_or_refused(summed: Path, tmp_
         spent.append(account.spent)
     assert spent[1] == pytest.approx(2 * spent[0])
     owners = f"--ledger {tmp_path / 'owners.db'} --account-epsilon 5 --out"
-    assert run(f"{PLANNED} {owners} {tmp_path / 'one.json'}").exit_code == 0
+    run(f"{PLANNED} {owners} {tmp_path / 'one.json'}")
     told = [RoundFile.read(path) for path in (Path("round.json"), tmp_path / "one.json")]
     assert told[0].plan == told[1].plan
     assert told[0].digest != told[1].digest  # another round, though all its numbers are the same
-    second = run(f"{PLANNED} {owners} {tmp_path / 'two.json'}")
+    run(f"{PLANNED} {owners} {tmp_path / 'two.json'}")
     # What is left of 5 after 4 is little, and is what the second round gets.
     assert RoundFile.read(tmp_path / "two.json").plan.sigma > 1.2 * told[1].plan.sigma
-    assert second.exit_code == 0
 
 
 def test_votes_that_their_owner_did_not_sign_so_get_no_share_and_cost_nothing(
@@ -380,9 +367,9 @@ def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: P
     files = " ".join(str(tmp_path / f"{name}.json") for name in (*changes, "text", "absent"))
     done = run(
         f"sums add s1.json s1.json {files} --round round.json --keys keys2 "
-        f"--out {tmp_path / 'sums.json'}"
+        f"--out {tmp_path / 'sums.json'}",
+        exit_code=2,
     )
-    assert done.exit_code == 2
     for words in (
         "'o1' is there twice",
         "counts.json: its signature fails",
@@ -398,9 +385,9 @@ def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: P
         assert words in done.stderr, words
     assert not (tmp_path / "sums.json").exists()
     few = run(
-        f"sums add s0.json s1.json --round round.json --keys keys2 --out {tmp_path / 'sums.json'}"
+        f"sums add s0.json s1.json --round round.json --keys keys2 --out {tmp_path / 'sums.json'}",
+        exit_code=2,
     )
-    assert few.exit_code == 2
     assert "2 of 12 owners answered, and the noise protects from 11 on" in few.stderr
 
 
@@ -415,11 +402,9 @@ def test_shares_that_somebody_made_up_do_not_stand_for_the_noise_of_owners(
         forged.write(tmp_path / f"f{i}.json")
     files = " ".join(str(tmp_path / f"f{i}.json") for i in range(1, 11))
     asked = f"sums add s0.json {files} --round round.json --out {tmp_path / 'sums.json'}"
-    done = run(f"{asked} --keys keys2")
-    assert done.exit_code == 2
+    done = run(f"{asked} --keys keys2", exit_code=2)
     assert "it is signed by another key than that of 'o1'" in done.stderr
-    done = run(asked)
-    assert done.exit_code == 2
+    done = run(asked, exit_code=2)
     assert "--keys" in done.stderr
     assert not (tmp_path / "sums.json").exists()
 
@@ -452,7 +437,6 @@ def test_shares_that_somebody_made_up_do_not_stand_for_the_noise_of_owners(
     ],
 )
 def test_what_does_not_go_with_a_round_of_sums_is_said(summed: Path, words: str, said: str) -> None:
-    done = run(words)
-    assert done.exit_code == 2, done.stderr
+    done = run(words, exit_code=2)
     assert said in done.stderr
     assert not Path("m").exists()
