@@ -35,33 +35,16 @@ AIM_AGAIN: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudentMargin:
-    """How a student that was trained under a margin stands to it where the margin is read.
-
-    Privacy
-    -------
-    A function of the student, of released answers and of what is public of public rows: covered.
-    """
+class KeptMargin:
+    """A margin, and the rows on which it is read."""
 
     notion: Notion
     """The margin, on which rates, and what a group is compared with."""
-    gap: float
-    """Largest difference of rates among its own decisions where the margin is read."""
-    met: bool | None
-    """Whether that is within the margin; None where the noise of what it is read from leaves that
-    open.
-    """
     source: str = "public rows"
     """Where the margin is read, a key of ``WHERE``."""
-    calibration: Estimate | None = None
-    """The gap on the calibration rows, with its interval."""
-    held: Held | None = None
-    """The groups that are held to the interval of their size, and not to the margin."""
-    groups: tuple[str, ...] = ()
-    """Names of the groups."""
     cross_fitted: Estimate | None = None
-    """The gap on rows that students of this kind were not fitted on, where the notion has a
-    confidence: that of the interval.
+    """The gap on rows that a student, or thresholds, of this kind were not fitted on, where the
+    notion has a confidence: that of the interval.
     """
 
     @property
@@ -70,6 +53,34 @@ class StudentMargin:
         return (
             None if self.cross_fitted is None else max(self.notion.margin, self.cross_fitted.high)
         )
+
+    @property
+    def where(self) -> str:
+        """Where the margin is read, in the words of a sentence."""
+        return WHERE[self.source]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentMargin(KeptMargin):
+    """How a student that was trained under a margin stands to it where the margin is read.
+
+    Privacy
+    -------
+    A function of the student, of released answers and of what is public of public rows: covered.
+    """
+
+    gap: float
+    """Largest difference of rates among its own decisions where the margin is read."""
+    met: bool | None
+    """Whether that is within the margin; None where the noise of what it is read from leaves that
+    open.
+    """
+    calibration: Estimate | None = None
+    """The gap on the calibration rows, with its interval."""
+    held: Held | None = None
+    """The groups that are held to the interval of their size, and not to the margin."""
+    groups: tuple[str, ...] = ()
+    """Names of the groups."""
 
     @property
     def on_new_rows(self) -> str:
@@ -100,11 +111,6 @@ class StudentMargin:
         )
 
     @property
-    def where(self) -> str:
-        """Where the margin is read, in the words of a sentence."""
-        return WHERE[self.source]
-
-    @property
     def kept(self) -> str:
         """How the gap stands to the margin, in a few words."""
         if self.held is not None:
@@ -129,7 +135,7 @@ class StudentMargin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cuts:
+class Cuts(KeptMargin):
     """The scores from which each group is given a class, where a model has such by group.
 
     Privacy
@@ -143,12 +149,6 @@ class Cuts:
     """The class that is given above a threshold."""
     groups: tuple[str, ...]
     thresholds: GroupThresholds
-    cross_fitted: Estimate | None = None
-    """The gap on rows that thresholds of this kind were not set on, where the notion has a
-    confidence: that of the interval.
-    """
-    source: str = "public rows"
-    """Where the margin is read, a key of ``WHERE``."""
     held: float | None = None
     """The margin that the thresholds were set to there, of more than two groups the least that a
     difference was held to; None where it is that of ``notion``.
@@ -171,13 +171,6 @@ class Cuts:
         return f"{self.to:.4f}" + " or more, by how well each difference is known" * least
 
     @property
-    def supported(self) -> float | None:
-        """Least margin that holds on new rows at the notion's confidence; None without one."""
-        return (
-            None if self.cross_fitted is None else max(self.notion.margin, self.cross_fitted.high)
-        )
-
-    @property
     def rows(self) -> tuple[tuple[str, float, float, float], ...]:
         """Group, threshold, and the probability of the class for a score at it and above it."""
         return tuple(
@@ -185,11 +178,6 @@ class Cuts:
             for group, steps in zip(self.groups, self.thresholds.steps, strict=True)
             for step in zip(*steps, strict=True)
         )
-
-    @property
-    def where(self) -> str:
-        """Where the margin is read, in the words of a sentence."""
-        return WHERE[self.source]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
