@@ -215,6 +215,19 @@ def codes(name: str, values: ArrayLike, n: int | None = None) -> IntArray:
     return out
 
 
+def histograms(counts: ArrayLike) -> Array:
+    """Return votes by query and class as an array; what they add up to is not looked at."""
+    import numpy as np
+
+    array: Array = np.asarray(counts)
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise ValueError(
+            f"counts must have shape (n_queries, n_classes) with at least 2 classes, "
+            f"got {array.shape}."
+        )
+    return array
+
+
 def rectangle(name: str, values: ArrayLike) -> Array:
     """Return an array of one row for each teacher; these are equally long."""
     import numpy as np

@@ -210,12 +210,7 @@ def vote_rates(counts: ArrayLike, *, sigma: float) -> FloatArray:
     >>> vote_rates([[126, 124]], sigma=40.0).round(4)
     array([[0.5141, 0.4859]])
     """
-    votes = np.asarray(counts)
-    if votes.ndim != 2 or votes.shape[1] < 2:
-        raise ValueError(
-            f"counts must have shape (n_queries, n_classes) with at least 2 classes, "
-            f"got {votes.shape}."
-        )
+    votes = _checks.histograms(counts)
     _checks.non_negative("sigma", sigma)
     if sigma == 0:
         top = votes == votes.max(axis=1, keepdims=True)

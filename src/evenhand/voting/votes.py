@@ -38,12 +38,7 @@ class Votes:
     n_teachers: int
 
     def __post_init__(self) -> None:
-        counts = np.asarray(self.counts)
-        if counts.ndim != 2 or counts.shape[1] < 2:
-            raise ValueError(
-                f"counts must have shape (n_queries, n_classes) with at least 2 classes, "
-                f"got {counts.shape}."
-            )
+        counts = _checks.histograms(self.counts)
         if not np.issubdtype(counts.dtype, np.integer):
             raise TypeError(f"counts must hold whole numbers, got dtype {counts.dtype}.")
         _checks.at_least("n_teachers", self.n_teachers, 1)

@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 from scipy.special import log_ndtr
 
-from evenhand._checks import at_least, one_of, positive
+from evenhand._checks import at_least, histograms, one_of, positive
 from evenhand._private import Private
 from evenhand.privacy.renyi import NEIGHBORS, ORDERS, checked_orders, epsilon_of
-from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
+from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 DIRECTIONS: Final = ("forward", "reverse", "both")
 """Of the divergence: "forward" is D(M(D) || M(D')), "reverse" is D(M(D') || M(D)), D the data at
@@ -225,12 +225,7 @@ def theorem6(
 
 def checked_votes(counts: ArrayLike) -> IntArray:
     """Return votes as an int64 array of shape (n_queries, n_classes), none below 0."""
-    array: Array = np.asarray(counts)
-    if array.ndim != 2 or array.shape[1] < 2:
-        raise ValueError(
-            f"counts must have shape (n_queries, n_classes) with at least 2 classes, "
-            f"got {array.shape}."
-        )
+    array = histograms(counts)
     if not np.issubdtype(array.dtype, np.integer):
         raise TypeError(f"counts must hold whole numbers of votes, got dtype {array.dtype}.")
     votes: IntArray = array.astype(np.int64)
