@@ -15,9 +15,10 @@ from evenhand.baselines.pfld import SIZES_SHARE, PFLDClassifier, PFLDNoise
 from evenhand.estimators.attribute_privacy import PeopleInputs
 from evenhand.estimators.ledgers import own_noise
 from evenhand.estimators.spec import REGISTERED, registered
-from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Guarantee, Ledger
+from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger
 from evenhand.privacy.guarantee import as_printed
 from evenhand.privacy.known_samples import KnownSamples
+from evenhand.privacy.noise import require_real
 from evenhand.privacy.subsampled import Batches, record_words
 
 _HAIR: Final = 1e-6  # the ledger rounds its limit down
@@ -123,10 +124,7 @@ class AsPrintedPFLDClassifier(PFLDClassifier):
                 "minibatches does not. Leave it out, or use PFLDClassifier."
             )
         noise = own_noise(self.noise, FloatNoise)
-        if isinstance(noise, DiscreteNoise):
-            raise ValueError(
-                f"Gradients are real numbers, and {noise!r} draws whole numbers. Use FloatNoise()."
-            )
+        require_real(noise)
         steps, n_dual = self._steps(budget)
         _, dual, sizes = self._mechanisms(budget)
         limit = Budget(epsilon=steps.epsilon(budget.delta) * (1.0 + _HAIR), delta=budget.delta)

@@ -23,8 +23,9 @@ from evenhand.fairness.noisy_groups import AnsweredGroups
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.notions import require_notion
 from evenhand.learners.preconditioner import Whitening
-from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Guarantee, Ledger
+from evenhand.privacy import Budget, FloatNoise, Guarantee, Ledger
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN
+from evenhand.privacy.noise import require_real
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.privacy.relation import GROUP_LABEL
 from evenhand.typing import BoolArray, FloatArray, IntArray
@@ -262,11 +263,7 @@ class PFLDClassifier(AttributePrivacyClassifier):
             purpose=type(self).__name__,
             default=FloatNoise,
         )
-        if isinstance(run.noise, DiscreteNoise):
-            raise ValueError(
-                f"Gradients are real numbers, and {run.noise!r} draws whole numbers. Use "
-                f"FloatNoise(); the guarantee then names its rounding."
-            )
+        require_real(run.noise)
         return run
 
 

@@ -382,3 +382,12 @@ def _within(name: str, scale: float) -> float:
 
 def _shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(at_least("every side of shape", side, 0) for side in shape)
+
+
+def require_real(noise: Noise) -> None:
+    """Refuse whole numbers where noise is added to gradients."""
+    if isinstance(noise, DiscreteNoise):
+        raise ValueError(
+            f"Gradients are real numbers, and {noise!r} draws whole numbers. Use FloatNoise(); the "
+            f"guarantee then names its rounding."
+        )

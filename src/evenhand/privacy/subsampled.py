@@ -15,7 +15,7 @@ from evenhand._checks import at_least, closed_unit, non_negative, open_unit, pos
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu, mu_from_epsilon
 from evenhand.privacy.keystream import Keystream, uniform
-from evenhand.privacy.noise import WORD, DiscreteNoise, Noise
+from evenhand.privacy.noise import WORD, Noise, require_real
 from evenhand.typing import Array, BoolArray, IntArray
 
 SUBSAMPLED_ACCOUNTING: Final = "the privacy loss distribution of the Poisson-subsampled Gaussian"
@@ -151,11 +151,7 @@ class SubsampledGaussian:
 
     def mu_squared(self, noise: Noise) -> float:
         """``mu**2`` of the Gaussian that costs the same epsilon at ``self.delta``."""
-        if isinstance(noise, DiscreteNoise):
-            raise ValueError(
-                f"Gradients are real numbers, and {noise!r} draws whole numbers. Use FloatNoise(); "
-                f"the guarantee then names its rounding."
-            )
+        require_real(noise)
         return mu_from_epsilon(self.epsilon(self.delta), self.delta) ** 2
 
     def draw_noise(self, noise: Noise, n: int, n_classes: int) -> Array:
