@@ -120,9 +120,26 @@ class LogisticTeachers(StackedTeachers):
         return StackedLogistic(C=self.C, tolerance=self.tolerance)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrainedTeachers(StackedTeachers):
+    """Settings of teachers that are networks; what they mean stands in ``MLPTeachers``."""
+
+    epochs: int = 20
+    batch_size: int = 128
+    learning_rate: float = 0.01
+    weight_decay: float = 0.0
+    device: str = "cpu"
+
+    @property
+    def _training(self) -> dict[str, Any]:
+        """How they are trained, as arguments of a learner."""
+        names = ("epochs", "batch_size", "learning_rate", "weight_decay", "device")
+        return {name: getattr(self, name) for name in names} | {"regularizer": self._regularizer()}
+
+
 @stored
 @dataclass(eq=False, repr=False)
-class MLPTeachers(StackedTeachers):
+class MLPTeachers(TrainedTeachers):
     """One ReLU network for each teacher, all trained as one stacked network in PyTorch.
 
     Needs the extra ``torch``: ``pip install "evenhand[torch]"``.
@@ -156,32 +173,18 @@ class MLPTeachers(StackedTeachers):
     """
 
     hidden: tuple[int, ...] = (64, 64)
-    _: KW_ONLY
-    epochs: int = 20
-    batch_size: int = 128
-    learning_rate: float = 0.01
-    weight_decay: float = 0.0
-    device: str = "cpu"
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
         # Here, not above: PyTorch is slow to import and only these teachers need it.
         from evenhand.learners.nets.mlp import StackedMLP
 
-        return StackedMLP(
-            hidden=tuple(self.hidden),
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            regularizer=self._regularizer(),
-            device=self.device,
-        )
+        return StackedMLP(hidden=tuple(self.hidden), **self._training)
 
 
 @stored
 @dataclass(eq=False, repr=False)
-class NetworkTeachers(StackedTeachers):
+class NetworkTeachers(TrainedTeachers):
     """One network of any architecture for each teacher, trained as one stack, in PyTorch.
 
     For pictures, and for tables. Needs the extra ``torch``. ``teachers=Convolutional()`` is
@@ -214,23 +217,12 @@ class NetworkTeachers(StackedTeachers):
 
     architecture: Any
     _: KW_ONLY
-    epochs: int = 20
     batch_size: int = 32
     learning_rate: float = 0.003
-    weight_decay: float = 0.0
-    device: str = "cpu"
 
     def learner(self) -> Learner:
         """Return the learner of these settings."""
         # Here, not above: PyTorch is slow to import and only these teachers need it.
         from evenhand.learners.nets.stacked_modules import StackedModules
 
-        return StackedModules(
-            architecture=self.architecture,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            regularizer=self._regularizer(),
-            device=self.device,
-        )
+        return StackedModules(architecture=self.architecture, **self._training)
