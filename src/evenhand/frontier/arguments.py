@@ -333,21 +333,12 @@ def gap_notion_of(setting: Setting) -> Any:
 
 def rule_of(setting: Setting) -> Any:
     """Return the notion that a blind rule around the model keeps; None where none was asked for."""
-    given = {**DEFAULTS, **setting.arguments}
-    if "blind_margin" not in given:
-        return None
-    given["margin"] = given["blind_margin"]
-    return _notion(str(given["fairness"]), given, str(given["reference"]))
+    return _notion_within("blind_margin", {**DEFAULTS, **setting.arguments})
 
 
 def reject_of(setting: Setting) -> Any:
     """Return the notion that a reject option on the test rows keeps; None where there is none."""
-    given = {**DEFAULTS, **setting.arguments}
-    if "reject_margin" not in given:
-        return None
-    given["margin"] = given["reject_margin"]
-    given.pop("confidence", None)
-    return _notion(str(given["fairness"]), given, str(given["reference"]))
+    return _notion_within("reject_margin", {**DEFAULTS, **setting.arguments, "confidence": None})
 
 
 def notion_of(setting: Setting) -> Any:
@@ -355,6 +346,13 @@ def notion_of(setting: Setting) -> Any:
     given = {**DEFAULTS, **setting.arguments}
     reference = SUBJECTS[setting.method].reference or str(given["reference"])
     return _notion(str(given["fairness"]), given, reference)
+
+
+def _notion_within(margin: str, given: Mapping[str, Any]) -> Any:
+    if margin not in given:
+        return None
+    within = {**given, "margin": given[margin]}
+    return _notion(str(given["fairness"]), within, str(given["reference"]))
 
 
 def _notion(name: str, given: Mapping[str, Plain], reference: str) -> Any:
