@@ -43,63 +43,47 @@ def _gives_probabilities(model: Any) -> bool:
 
 
 class ModelWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # untyped base
-    """Base of the fitted side of all classifiers that say what they promise.
-
-    Attributes
-    ----------
-    student_ : classifier on class codes
-        The model that leaves; it reads encoded rows.
-    student_without_margin_ : classifier on class codes or None
-        The same student without its margin, from the same released answers; see
-        ``without_margin``.
-    encoder_ : PublicEncoder
-    classes_ : ndarray, shape (n_classes,)
-    groups_ : tuple of str or None
-        The groups that ``fit`` read.
-    guarantee_ : Guarantee
-        The claim; ``str()`` is one sentence.
-    ledger_ : Ledger, SavedLedger or None
-        What was spent on what; None where there was nothing to spend.
-    fairness_kind_ : FairnessKind
-        Where the margin sits, if there is one.
-    mechanism_ : mechanism, tuple of them or None
-        What drew the noise; None where there was none, and after loading: the ledger names it.
-    student_margin_ : StudentMargin or None
-        How the student stands to its margin; None where it was not bound.
-    score_counts_ : ndarray of float64, shape (n_groups, 20)
-        Noisy counts of the private rows' scores by group and range, where they were released; else
-        empty.
-    score_noise_ : float
-        Standard deviation of the noise on each of them.
-    extractor_ : ExtractorRecord or None
-        The extractor whose features of pictures the model reads; None for other rows.
-    rows_set_aside_ : ndarray of int64 or None
-        Which rows of ``X`` ``public_fraction`` set aside as public: where a rule can be set on them
-        and their groups, which are then given away too. Left out of a folder and of a pickle.
-    choices_ : tuple of str
-        What was chosen where an argument was left out, and why. Public numbers only.
-    """
+    """Base of the fitted side of all classifiers that say what they promise."""
 
     NUMBERS: ClassVar[tuple[str, ...]] = ()
     """Attributes that ``fit`` sets beside those below: released numbers, kept in a folder."""
 
     fairness: Any = None
     mechanism_: Any = None
+    """What drew the noise; None where there was none, and after loading: the ledger names it."""
     student_margin_: StudentMargin | None = None
+    """How the student stands to its margin; None where it was not bound."""
     score_counts_: FloatArray = NO_COUNTS
+    """Noisy counts of the private rows' scores by group and range, where they were released; else
+    empty. Shape (n_groups, 20).
+    """
     score_noise_: float = 0.0
+    """Standard deviation of the noise on each of them."""
     extractor_: ExtractorRecord | None = None
+    """The extractor whose features of pictures the model reads; None for other rows."""
     rows_set_aside_: IntArray | None = None
+    """Which rows of ``X`` ``public_fraction`` set aside as public: where a rule can be set on them
+    and their groups, which are then given away too. Left out of a folder and of a pickle.
+    """
     choices_: tuple[str, ...] = ()
+    """What was chosen where an argument was left out, and why. Public numbers only."""
     student_: Any
+    """The model that leaves; it reads encoded rows."""
     student_without_margin_: Any = None
+    """The same student without its margin, from the same released answers; see ``without_margin``.
+    """
     ledger_: Any
+    """What was spent on what; None where there was nothing to spend."""
     groups_: tuple[str, ...] | None
+    """The groups that ``fit`` read."""
     fairness_kind_: FairnessKind
+    """Where the margin sits, if there is one."""
     encoder_: PublicEncoder | PixelEncoder
     classes_: Array
+    """Shape (n_classes,)."""
     n_features_in_: int
     guarantee_: Guarantee
+    """The claim; ``str()`` is one sentence."""
     _fitted: FittedModel
 
     def __getstate__(self) -> dict[str, Any]:

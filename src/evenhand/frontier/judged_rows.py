@@ -57,17 +57,6 @@ class JudgedGenerator:
 
     The same numbers as ``generator.fit``, ``generator.sample`` and ``evaluate`` by hand.
 
-    Attributes
-    ----------
-    generator_ : TableSynthesizer
-    guarantee_ : Guarantee
-        The generator's; with a warning where rows could not be spread as asked, and were drawn as
-        they were learnt.
-    rows_ : DataFrame
-        What was drawn.
-    judge_ : Judge
-    classes_ : ndarray
-
     Privacy
     -------
     Cost : ``budget``, charged by the generator's own fit. All after it is post-processing, until
@@ -101,7 +90,11 @@ class JudgedGenerator:
 
     generator_: TableSynthesizer = field(init=False)
     guarantee_: Guarantee = field(init=False)
+    """The generator's; with a warning where rows could not be spread as asked, and were drawn as
+    they were learnt.
+    """
     rows_: pd.DataFrame = field(init=False)
+    """What was drawn."""
     judge_: Judge = field(init=False)
     classes_: Array = field(init=False)
 

@@ -67,25 +67,6 @@ class Synthesizer(ABC):
         Source of privacy noise; exact discrete noise if not given.
     random_state : int, Generator or None
         Seeds what is drawn besides privacy noise.
-
-    Attributes
-    ----------
-    guarantee_ : Guarantee
-        The claim.
-    ledger_ : Ledger
-        What was spent on what.
-    codec_ : Codec
-        What the records look like.
-    conditions_ : Conditions
-        Label and groups.
-    counts_ : ndarray of float64, shape (n_conditions,)
-        Noisy number of records of each combination of label and group.
-    counts_sigma_ : float
-        Standard deviation of the noise on each of them.
-    snr_ : SignalToNoise
-        As predicted.
-    notes_ : tuple of str
-        What was released beside the ledger's entries, and what the user must know.
     """
 
     payload: ClassVar[str]
@@ -102,13 +83,21 @@ class Synthesizer(ABC):
     """Why there is no guarantee, of a reference that has none."""
 
     guarantee_: Guarantee = field(init=False)
+    """The claim."""
     ledger_: Any = field(init=False)
+    """What was spent on what."""
     codec_: Any = field(init=False)
+    """What the records look like."""
     conditions_: Conditions = field(init=False)
+    """Label and groups."""
     counts_: FloatArray = field(init=False)
+    """Noisy number of records of each combination of label and group. Shape (n_conditions,)."""
     counts_sigma_: float = field(init=False)
+    """Standard deviation of the noise on each of them."""
     snr_: SignalToNoise = field(init=False)
+    """As predicted."""
     notes_: tuple[str, ...] = field(init=False)
+    """What was released beside the ledger's entries, and what the user must know."""
     warnings_: tuple[str, ...] = field(init=False)
 
     neighbors: str = "add or remove one"
