@@ -150,7 +150,7 @@ def test_without_public_rows_some_are_drawn_and_claim_and_printout_say_so(
     assert "2,000 drawn rows" in words
     assert "2,000 public rows" not in words
     if method != "pate":
-        assert said["margin_source"] == "drawn rows"
+        assert said["margin_source"] == "counted decisions"
         # What is left of the margin on real rows stands beside it, for people.
         gap = said["measured"]["demographic_parity_gap"]
         beyond = f"{gap - 0.1:.4f} beyond it" if gap > 0.1 else "within it"

@@ -17,7 +17,7 @@ from evenhand._units import ids_of
 from evenhand.estimators.counted_decisions import PURPOSE, CountedDecisions
 from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.estimators.within_margin import MarginClassifier
-from evenhand.fairness import gap_of
+from evenhand.fairness import EqualizedOdds, ErrorParity, FalsePositiveParity, gap_of
 from evenhand.fairness.tally import Tally
 from evenhand.privacy import FloatNoise, Ledger, SeededNoise
 from evenhand.students.within import Within
@@ -32,7 +32,7 @@ def released(
     noise = more.pop("noise", SeededNoise(0))
     ledger = Ledger(Budget(epsilon=1.0, delta=1e-5), noise=noise, unit=unit, neighbors=neighbors)
     codes = np.asarray(decided, dtype=np.int64), np.asarray(groups, dtype=np.int64)
-    return CountedDecisions.release(*codes, (2, 3), ledger, **more), ledger
+    return CountedDecisions.release(*codes, more.pop("shape", (2, 3)), ledger, **more), ledger
 
 
 def test_decisions_are_counted_by_group_with_the_noise_that_the_ledger_pays_for(
@@ -64,6 +64,9 @@ def test_who_is_replaced_is_in_two_cells_and_a_person_in_a_few() -> None:
     found, _ = released(decided, groups, unit="person", units=units, per_unit=2, noise=quiet)
     assert found.counts.tolist() == [[1, 0, 0], [0, 1, 1]]  # of ann the first two
     assert found.sigma == pytest.approx(2 * plain, rel=1e-6)
+    cells = np.array([0, 1, 1, 3])  # two groups, and two true classes of each
+    found, _ = released([0, 1, 1, 0], cells, shape=(2, 2, 2), noise=quiet)
+    assert found.counts.tolist() == [[[1, 0], [0, 2]], [[0, 0], [1, 0]]]
 
 
 @st.composite
@@ -119,6 +122,27 @@ def test_the_gap_becomes_that_of_many_private_rows_whose_counts_have_no_noise(
         moved.apart(hard_other) - plain.apart(hard_other),
         atol=1e-12,
     )
+
+
+@pytest.mark.parametrize("notion", [EqualizedOdds, ErrorParity, FalsePositiveParity])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_gap_among_true_classes_becomes_that_of_many_private_rows(
+    notion: Any, n_classes: int
+) -> None:
+    rng = np.random.default_rng(n_classes)
+    private = rng.integers(1, 60, size=(3, n_classes, n_classes))
+    groups, decided = rng.integers(3, size=400), rng.integers(n_classes, size=400)
+    chances = rng.dirichlet(np.ones(n_classes), 400)
+    fair = notion(margin=0.05, reference="pairwise")
+    within = Within(notion=fair, groups=groups, n_groups=3, X=np.zeros((400, 1)), labels=chances)
+    right = CountedDecisions(counts=private * 1e9, sigma=1e-9).set_right(within, decided)
+    # Rates of decisions given the true class are the private ones, shares of classes are as drawn.
+    rates = private / private.sum(axis=-1, keepdims=True)
+    held = np.array([chances[groups == z].sum(axis=0) for z in range(3)])
+    joint = held[:, :, None] * rates
+    expected = fair.gap(np.round(joint * 1e12).astype(np.int64))
+    assert right.gap(decided, n_classes) == pytest.approx(expected, abs=1e-6)
+    assert within.gap(decided, n_classes) != pytest.approx(expected, abs=1e-3)
 
 
 def test_what_noise_or_few_records_explain_moves_nothing() -> None:

@@ -199,7 +199,7 @@ def test_the_claim_lists_no_public_row_and_keeps_its_delta(tmp_path: Path) -> No
         loaded = evenhand.load(path)
         assert loaded.guarantee_ == model.guarantee_
         assert loaded.public == model.public
-        assert loaded.margin_source_ == "drawn rows"
+        assert loaded.margin_source_ == "counted decisions"
         assert loaded.choices_ == model.choices_
         X, _, _ = people(50, seed=2)
         assert list(loaded.predict(X)) == list(model.predict(X))

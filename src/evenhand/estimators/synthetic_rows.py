@@ -36,9 +36,9 @@ class SyntheticRows:
     which bend what a student learns (``PublicEncoder``). What a schema does not declare of the
     columns is released from the same share.
 
-    A margin of decisions is read on drawn rows. Where these give a group other rates than the
-    private rows do, noisy counts of the decisions of a first student tell (``counted_decisions``),
-    for a twentieth of ``share``, and the margin is set right by them.
+    A margin is read on drawn rows. Where these give a group other rates than the private rows do,
+    noisy counts of the decisions of a first student tell (``counted_decisions``), for a twentieth
+    of ``share``, and the margin is set right by them.
 
     With ``X_public`` the teachers are asked about the public rows, and a margin is read there. The
     student learns what the counts say of the labels of these, and of drawn rows, which weigh as

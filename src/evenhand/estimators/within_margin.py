@@ -70,7 +70,6 @@ class MarginClassifier(TeacherEnsembleClassifier):
             given.data.asks_drawn_rows
             and given.calibration is None
             and self._binds_student
-            and not notion.needs_labels
             and notion.margin < 1.0  # which holds whatever is decided
         )
 
@@ -85,10 +84,14 @@ class MarginClassifier(TeacherEnsembleClassifier):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what there is to say is said of the second
             first = fit(within, taught.given.student_rng).model
+        cells = data.groups_private.codes
+        shape: tuple[int, ...] = (within.n_groups, data.n_classes)
+        if within.notion.needs_labels:
+            cells, shape = cells * data.n_classes + data.y_private, (*shape, data.n_classes)
         counted = CountedDecisions.release(
             first.predict(taught.encoder.transform(data.X_private)).astype(np.int64),
-            data.groups_private.codes,
-            (within.n_groups, data.n_classes),
+            cells,
+            shape,
             plan.decisions,
             units=data.units,
             per_unit=data.to_draw.settings.per_unit,
@@ -120,13 +123,14 @@ class MarginClassifier(TeacherEnsembleClassifier):
         notion, groups = self._notion(taught.given.data), taught.given.data.required_groups
         calibration = taught.given.calibration
         drawn = taught.given.data.drawn if taught.given.data.asks_drawn_rows else None
-        if calibration is None and drawn is not None and not notion.needs_labels:
+        if calibration is None and drawn is not None:
             assert drawn.groups_natural is not None
             return Within(
                 notion=notion,
                 groups=drawn.groups_natural.codes,
                 n_groups=groups.n_groups,
                 X=taught.encoder.transform(drawn.natural),
+                labels=drawn.chances if notion.needs_labels else None,
                 source="drawn rows",
             )
         if calibration is None:

@@ -71,7 +71,8 @@ class Within:
     """
     moved: FloatArray | None = None
     """What is added to how often these rows of each group are given each class, where more is known
-    of that than they tell; of a notion of decisions alone. Shape (n_groups, n_classes).
+    of that than they tell. Shape (n_groups, n_classes); of a notion about true classes, which are
+    weights, of each group and true class: (n_groups, n_classes, n_classes).
     """
 
     def __post_init__(self) -> None:
@@ -118,12 +119,13 @@ class Within:
         Of the rates as they are ``moved``. With ``limits`` each difference counts in units of its
         own limit, times the margin.
         """
-        if self.limits is not None or self.moved is not None:
+        of_labels = self.notion.needs_labels
+        if self.limits is not None or (self.moved is not None and not of_labels):
             hard = np.eye(n_classes)[decisions]
             hard = hard[:, 1:] if n_classes == 2 else hard
             apart = np.abs(self.differences(n_classes).apart(hard)).max(initial=0.0)
             return float(apart) * (1 + 1e-9)  # rounding must not let a gap in
-        if not self.notion.needs_labels:
+        if not of_labels:
             tally = Tally.of(self.groups, decisions, self.n_groups, n_classes)
             return self.notion.gap(tally.counts)
         labels = self._required_labels
@@ -312,6 +314,9 @@ class _JointDifferences:
         if n_classes == 2:  # decisions are those of class 1; class 0 gets the rest of each cell
             self._constant = combined[:, :, 0] @ held.ravel()
             combined = combined[:, :, 1:] - combined[:, :, :1]
+        if within.moved is not None:
+            moved = within.moved.reshape(held.size, n_classes)[:, -combined.shape[2] :]
+            self._constant += np.einsum("ncp,c,cp->n", combined, held.ravel(), moved)
         self._shape = combined.shape[1:]
         self._combined = combined.reshape(len(combined), self._shape[0] * self._shape[1])
 
