@@ -22,8 +22,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "public rows": "on the public rows",
     "calibration rows": "on the labelled calibration rows",
     "drawn rows": "on rows drawn from noisy counts",
-    "counted decisions": "on rows drawn from noisy counts, set right by noisy counts of decisions "
-    "about the private rows",
+    "counted decisions": "on drawn rows, set right by noisy counts of decisions",
     "released answers": "on the public rows, with their classes as the released answers tell them",
     "own probabilities": "on the public rows, with their classes as the model's own probabilities "
     "tell them",
