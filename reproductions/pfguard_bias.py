@@ -1,21 +1,23 @@
 """PFGuard's other biases: turned clothes, rare classes, and faces, with and without balance.
 
-    python reproductions/pfguard_bias.py --data clothes|two|rare|faces [--runs FILE] [--save]
+    python reproductions/pfguard_bias.py --data clothes|teachers|two|rare|faces [--runs FILE]
+        [--save]
 
 clothes: FashionMNIST's sneakers and trousers, 14 x 14, one in five turned (Section E.7, Tables 9
-and 10; published at epsilon 10). two: digits 3 and 1, sneakers and trousers, the second half as
-common. rare: ten digits, of which the 8 is kept once in 1, 2, 5 or 10 times (Section 5.3, Figure
-4). faces: UTKFace in grey, label gender, group White or not, as many as there are (for research
-only; no picture is kept). Where the class is what is rare, the generator is told the label alone.
-Nothing is augmented. Delta is 1e-5, add or remove one picture; noise is from the operating system;
-every seed takes other pictures. 4,000 are drawn from each generator twice: as often as they are by
-its noisy counts, and balanced. Models are trained on them and tested on even test pictures (faces:
-a quarter of the pictures, as they are). Groups of drawn pictures are those that a classifier of
-real pictures sees; its accuracy stands beside. FD-pixels is a Frechet distance in the pixels, 300
-of each label and group on either side, and no FID. GS-WGAN and the all-teachers GAN are as in
-pfguard_sampling.py, one seed; G-PATE and DataLens are there too, and not measured here. For time,
-only clothes have the CNN, the eights have no classifier of groups, and eights and faces have one
-seed at epsilon 1. smooth=2 was chosen with a look at pictures drawn from all of these faces.
+and 10; published at epsilon 10), by the mean embedding and, one seed, the all-teachers GAN.
+teachers: the same by the papers' three, three seeds. two: digits 3 and 1, sneakers and trousers,
+the second half as common. rare: ten digits, of which the 8 is kept once in 1, 2, 5 or 10 times
+(Section 5.3, Figure 4). faces: UTKFace in grey, label gender, group White or not, as many as there
+are (for research only; no picture is kept). Where the class is what is rare, the generator is told
+the label alone. Nothing is augmented. Delta is 1e-5, add or remove one
+picture; noise is from the operating system; every seed takes other pictures. 4,000 are drawn from
+each generator twice: as often as they are by its noisy counts, and balanced. Models are trained on
+them and tested on even test pictures (faces: a quarter of the pictures, as they are). Groups of
+drawn pictures are those that a classifier of real pictures sees; its accuracy stands beside.
+FD-pixels is a Frechet distance in the pixels, 300 of each label and group on either side, and no
+FID. Teachers are as many and learn as long as in Table 1 of pfguard_sampling.py. For time, only
+clothes have the CNN, the eights have no classifier of groups, and eights and faces have one seed at
+epsilon 1. smooth=2 was chosen with a look at pictures drawn from all of these faces.
 
 A row of clothes agrees if the mean of every measure with a published number beside it is at least
 as good. A claim agrees if the 95 % interval of the difference over seeds, paired, lies on its side
@@ -40,15 +42,22 @@ from pfguard_sampling import NONE, SIZES, STRATEGIES, Pixels
 from evenhand import Budget
 from evenhand.datasets.images import ImageData, load_fashion_mnist, load_mnist, load_utkface
 from evenhand.datasets.images.bias import binary_classes, rare_class, rotated
-from evenhand.generators.images import GSWGANImages, MeanEmbeddingImages, TeacherGANImages
+from evenhand.generators.images import (
+    DataLensImages,
+    GPATEImages,
+    GSWGANImages,
+    MeanEmbeddingImages,
+    TeacherGANImages,
+)
 from evenhand.generators.images.classifiers import classify
 from evenhand.generators.images.codec import ImageSample
 from evenhand.generators.images.evaluation import evaluate_images
 
 ROWS, PER_GROUP = 4_000, 300
-ORDER = ["clothes", "two", "rare", "faces"]
+ORDER = ["clothes", "teachers", "two", "rare", "faces"]
 TITLES = {
     "clothes": "Tables 9 and 10: sneakers against trousers, a fifth turned, 14 x 14",
+    "teachers": "Tables 9 and 10 by teachers: the same pictures",
     "two": "Two classes, the second half as common, 14 x 14",
     "rare": "Figure 4: ten digits, the 8 rare, 14 x 14",
     "faces": "Faces in grey: gender, White or not",
@@ -76,8 +85,8 @@ READ = {
 }
 GREATER = {"mlp_accuracy", "cnn_accuracy"}
 AS_IS, EVEN = "as it is", "balanced"
-MEAN = "mean embedding"
-TEACHERS = ("GS-WGAN", "all-teachers GAN")  # by them alone PFGuard is tried
+MEAN, OURS = "mean embedding", "all-teachers GAN"
+TEACHERS = (OURS, "GS-WGAN", "G-PATE", "DataLens")  # by them alone PFGuard is tried
 
 
 @cache
@@ -167,18 +176,20 @@ def cases() -> list[Case]:
     beside = {AS_IS: ((), "GS-WGAN"), EVEN: (("label", "sensitive"), "GS-WGAN + PFGuard")}
     cnn = ("MLP", "CNN")
     out = [Case("clothes", MEAN, clothes, three, beside, models=cnn)]
-    for name, kind, more in (
-        ("GS-WGAN", GSWGANImages, {"critic_steps": 2}),
-        ("all-teachers GAN", TeacherGANImages, {}),
+    for data, name, kind, paper, more in (
+        ("clothes", OURS, TeacherGANImages, "GS-WGAN", {}),
+        ("teachers", "GS-WGAN", GSWGANImages, "GS-WGAN", {"critic_steps": 2}),
+        ("teachers", "G-PATE", GPATEImages, "G-PATE", {}),
+        ("teachers", "DataLens", DataLensImages, "DataLens", {}),
     ):
-        for sampling, row in ((NONE, "GS-WGAN"), ("in the partition", "GS-WGAN + PFGuard")):
+        for sampling, row in ((NONE, paper), ("in the partition", f"{paper} + PFGuard")):
             settings = {"condition": "label", **SIZES, **more, **STRATEGIES[sampling]}
             out.append(
                 Case(
-                    data="clothes",
+                    data=data,
                     name=name,
                     pictures=clothes,
-                    seeds={10.0: 1},
+                    seeds={10.0: 1 if name == OURS else 3},
                     ways={f"fair sampling: {sampling}": (("label",), row)},
                     make=_with(kind, settings),
                     models=cnn,
@@ -358,6 +369,7 @@ def claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ways = fair if (data, name, fair[0], epsilon) in place else [AS_IS, EVEN]
         for key in {
             "clothes": ("kl", "mlp_odds", "cnn_odds"),
+            "teachers": ("kl", "mlp_odds", "cnn_odds"),
             "two": ("kl", "mlp_accuracy_gap"),
             "rare": (),
             "faces": ("kl", "mlp_odds"),
@@ -454,11 +466,6 @@ def _clothes(rows: list[dict[str, Any]]) -> list[str]:
             f"{_start(row)} | {row['beside']} | {' | '.join(cells)} | {_mean(row, 'far', 2)} "
             f"| {_mean(row, 'far_turned', 2)} | {row['agrees']} |"
         )
-    beside = {row["beside"] for row in rows}
-    for name, paper in PUBLISHED.items():
-        if name not in beside:
-            cells = [f"{value:.3f} / -" for value in paper]
-            out.append(f"| - | - | - | - | - | {name} | {' | '.join(cells)} | - | - | - |")
     return out
 
 
@@ -511,6 +518,7 @@ def _faces(rows: list[dict[str, Any]]) -> list[str]:
 
 tables: Mapping[str, Callable[[list[dict[str, Any]]], list[str]]] = {
     "clothes": _clothes,
+    "teachers": _clothes,
     "two": _two,
     "rare": _rare,
     "faces": _faces,
