@@ -10,7 +10,8 @@ From there to what is released, private rows go through each module once:
 3. ``teach`` (``datasets.encoding``, ``teachers``) trains; from here on there are votes alone.
 4. ``calibrate`` buys answers to labelled rows, where a gate is about true classes; ``ask``
    (``voting``) releases answers from the votes. The ledger charges each draw before it.
-5. ``conclude`` (``students``, ``conclusion``) reads public rows and answers.
+5. ``conclude`` (``students``, ``conclusion``) reads public rows and answers. Where a margin is read
+   on drawn rows it pays for decisions about the private ones, counted (``counted_decisions``).
 
 What a step hands on is a value of ``steps``. A sweep over settings takes the same steps, and those
 that settings share once (``shared_teachers``).
