@@ -344,7 +344,7 @@ def test_votes_that_their_owner_did_not_sign_so_get_no_share_and_cost_nothing(
     other.write_bytes(PrivateKey.make().pem)
     store = f"--round round.json --ledger {tmp_path / 'own.db'} --out {tmp_path / 's.json'}"
     for words in (f"{tmp_path / 'v0.json'}", f"v0.json --key {other}"):
-        done = run(f"owner noise {words} {store}")
+        done = run(f"owner noise {words} {store}", exit_code=2)
         assert "Nothing was charged" in done.stderr
         assert not (tmp_path / "s.json").exists()
         assert not (tmp_path / "own.db").exists()
