@@ -63,9 +63,9 @@ def frame_of(name: str) -> pd.DataFrame:
     return frame.assign(label=np.asarray(data.y).astype(str))
 
 
-def measure(name: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
+def measure(data: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
     """Return error and gaps of models of the rows of each way."""
-    frame = frame_of(name)
+    frame = frame_of(data)
     order = np.random.default_rng(seed).permutation(len(frame))
     private, test = (frame.iloc[part] for part in np.array_split(order, 2))
     schema = Schema.of_public(frame)
@@ -88,7 +88,7 @@ def measure(name: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
             shares = make(made, words, random_state=seed)
             with suppress(ValueError):
                 rows[f"{notion}, {how}"] = made.sample(N_DRAWN, shares=shares, random_state=seed)
-    case = {"data": name, "epsilon": epsilon, "seed": seed}
+    case = {"data": data, "epsilon": epsilon, "seed": seed}
     return [{**case, "way": way, **_of(rows[way], test, schema)} for way in rows]
 
 

@@ -38,11 +38,11 @@ EPSILONS = (1.0, 3.0, 10.0)
 SHARE = 0.01
 
 
-def measure(name: str, n: int, seed: int) -> list[dict[str, Any]]:
+def measure(data: str, n: int, seed: int) -> list[dict[str, Any]]:
     """Return what the attacks find in the rows of each way, and what is allowed."""
-    data = LOADERS[name]()
-    frame = data.X.assign(
-        group=np.asarray(data.groups).astype(str), label=np.asarray(data.y).astype(str)
+    given = LOADERS[data]()
+    frame = given.X.assign(
+        group=np.asarray(given.groups).astype(str), label=np.asarray(given.y).astype(str)
     )
     order = np.random.default_rng(seed).permutation(len(frame))
     private, others = frame.iloc[order[:n]], frame.iloc[order[n : n + OTHERS]]
@@ -69,7 +69,7 @@ def measure(name: str, n: int, seed: int) -> list[dict[str, Any]]:
             for value in (attack.auc.value, dict(attack.found)[SHARE].value)
         ]
         allowed = [found.allowed.auc, float(found.allowed.found(SHARE))]
-        case = {"data": name, "n": n, "way": way, "seed": seed}
+        case = {"data": data, "n": n, "way": way, "seed": seed}
         out.append({**case, "allowed": allowed, "found": numbers})
     return out
 

@@ -1,5 +1,6 @@
 """The page of the reproductions says what their saved results say, "no" rows included."""
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -154,6 +155,24 @@ def test_margins_on_new_rows_are_rechecked_in_each_way(monkeypatch: pytest.Monke
     checks = list(script("recheck").margins_on_new_rows(module))
     assert [call.args[2] for call in measured.call_args_list] == list(module.WAYS)
     assert [check.fresh for check in checks] == [0.25] * len(module.WAYS)
+
+
+def test_a_script_measures_its_cases_by_their_names() -> None:
+    measured = []
+    for name in SCRIPTS:
+        tree = ast.walk(ast.parse((HERE / f"{name}.py").read_text()))
+        for call in (node for node in tree if isinstance(node, ast.Call)):
+            if not isinstance(call.func, ast.Attribute) or call.func.attr != "complete":
+                continue
+            names = [keyword.arg for keyword in call.keywords]
+            of, first = call.args[0], []
+            if isinstance(of, ast.Call):  # partial
+                of, *first = of.args
+                names += [keyword.arg for keyword in call.args[0].keywords]
+            measure = eval(ast.unparse(of), vars(script(name)))
+            inspect.signature(measure).bind(*first, **dict.fromkeys(names))
+            measured.append(name)
+    assert len(measured) > 15
 
 
 def test_every_result_has_its_script_and_its_page() -> None:
