@@ -19,8 +19,10 @@ lower (95 % interval) and the error is not surely higher by .005. It is kept if 
 and is surely worse, in the gap of all or of large groups, nowhere. Seeds are counted on which both
 were drawn; with fewer than three there is no verdict. "no" rows stay.
 
-It was measured as an option of ``even_rates``. It pays once, and is surely worse once, so it is not
-kept there, and stands here alone.
+It was measured as an option of ``even_rates``. It paid once, and was surely worse once, so it is
+not kept there, and stands here alone. All ran again when odds of labels had a budget and counts of
+labels and groups less: then it pays nowhere, and at epsilon 1 the smallest groups of ACS-Income are
+refused.
 """
 
 from __future__ import annotations
