@@ -55,6 +55,7 @@ from sklearn.linear_model import LogisticRegression
 from evenhand import Budget
 from evenhand.datasets import (
     PublicEncoder,
+    Schema,
     load_acs_income,
     load_adult,
     load_bank,
@@ -104,7 +105,9 @@ def split(data: str, seed: int, loaders: dict[str, Any] = LOADERS) -> tuple[Any,
     return private, test
 
 
-def fitted(data: str, private: Any, epsilon: float, seed: int) -> tuple[MarginalSynthesizer, float]:
+def fitted(
+    data: str, private: Any, epsilon: float, seed: int, schema: Schema | None = None
+) -> tuple[MarginalSynthesizer, float]:
     """Return the generator, and the seconds of processor time that it took."""
     began = time.process_time()
     with warnings.catch_warnings():
@@ -115,6 +118,7 @@ def fitted(data: str, private: Any, epsilon: float, seed: int) -> tuple[Marginal
             sensitive="group",
             keep=[c for c in private if c not in ("group", "label")] if data in FEW_ROWS else (),
             budget=Budget(epsilon=epsilon, delta=DELTA),
+            schema=schema,
         )
     return made, time.process_time() - began
 

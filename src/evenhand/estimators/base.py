@@ -322,7 +322,10 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             moves=moves,
         )
         return Plan(
-            **paying,
+            ledger=paying["ledger"],
+            counts=paying.get("counts"),
+            decisions=paying.get("decisions"),
+            compared=paying.get("compared"),
             around=run,
             mechanism=mechanism,
             gate=gate,
@@ -330,7 +333,7 @@ class TeacherEnsembleClassifier(PrivateClassifier):
             choices=(*(() if to_draw is None else (to_draw.said,)), why_so_many, why),
         )
 
-    def _parted(self, run: Ledger, given: Given) -> dict[str, Any]:
+    def _parted(self, run: Ledger, given: Given) -> dict[str, Ledger]:
         """Return what pays for what, by the names of ``Plan``."""
         to_draw, rest = given.data.to_draw, drift.VOTES
         shares: dict[str, tuple[str, float]] = {}

@@ -69,9 +69,10 @@ STUDENT_BOUND_ON: Final = {
     "counted decisions": (
         "The student was trained under the margin too: its own decisions on rows that were drawn "
         "from noisy counts are meant to keep it, once the rates of each group there are moved by "
-        "what noisy counts of the decisions about the private rows tell of them. That leaves the "
-        "noise of both, most for small groups, and it does not bind the student on new rows, nor "
-        "on the population the model will meet; there its gap is measured, not promised."
+        "what noisy counts of a first student's decisions about the private rows tell of them. "
+        "That leaves the noise of both, most for small groups, and what is off for this student "
+        "and was not for the first. It does not bind the student on new rows, nor on the "
+        "population the model will meet; there its gap is measured, not promised."
     ),
     "noisy tables": AIMED_FOR
     + " What stands here is what the steps of training themselves released, with noise, of the "
