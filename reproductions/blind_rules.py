@@ -63,7 +63,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _table import Runs, asked, commit, interval, rule, select, write
+from _table import Runs, asked, commit, interval, later, rule, select, write
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.datasets import PublicEncoder, load_acs_income, load_adult, load_credit_default
@@ -298,7 +298,7 @@ def judged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-def save(rows: list[dict[str, Any]]) -> None:
+def save(rows: list[dict[str, Any]], commit: str) -> None:
     """Write rows and verdicts."""
     compared, verdicts = judged(rows), []
     lines = [
@@ -306,7 +306,7 @@ def save(rows: list[dict[str, Any]]) -> None:
         "`python reproductions/blind_rules.py --save`; methods and rules stand in the script. "
         'Which algorithm ran: "ours" is `BlindRuleClassifier`, "plugged in" the idea of LinearPost '
         "(Xian and Zhao 2024) written here, OxonFair and fairlearn their own packages, "
-        '"constrained" our student. '
+        f'"constrained" our student. Commit {commit}{later(rows, "method", "case")}. '
         "Error / gap on test rows, mean ± half a 95 % interval over seeds.\n",
     ]
     for case in dict.fromkeys(row["case"] for row in rows):
@@ -374,7 +374,7 @@ def save(rows: list[dict[str, Any]]) -> None:
             f"| all | OxonFair | {mean:+.4f} | {max(all_apart):+.4f} | - | 2: mean below 0 | "
             f"{'yes' if mean < 0 else 'no'} |"
         )
-    write("blind_rules", {"commit": commit(), "rows": rows, "verdicts": verdicts}, *lines)
+    write("blind_rules", {"commit": commit, "rows": rows, "verdicts": verdicts}, *lines)
 
 
 def main() -> None:
@@ -389,7 +389,7 @@ def main() -> None:
     rows, seeds = Runs(given.kept), range(given.first, given.seeds)
     rows.complete(partial(measure, without=given.without), seed=seeds, case=given.case or CASES)
     if given.save:
-        save(rows)
+        save(rows, commit())
 
 
 if __name__ == "__main__":
