@@ -41,7 +41,7 @@ rows stay.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -49,8 +49,8 @@ from typing import Any
 
 import numpy as np
 from _inner import LOADERS, Inner, inner
-from _paired import differences
-from _table import Mean, Runs, asked, commit, interval, rule, select, write
+from _table import Runs, asked, commit, write
+from _tried import DEFAULT, DELTA, EPSILONS, lines, verdicts
 from scipy import sparse
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -69,9 +69,6 @@ from evenhand.voting import Shares, Votes
 from evenhand.voting.shares import release_shares
 
 NAME = "teachers_tried"
-EPSILONS = (1.0, 3.0)
-DELTA = 1e-5
-DEFAULT = "default"
 TREES: dict[str, Any] = {
     "boosting": HistGradientBoostingClassifier(
         learning_rate=0.3,
@@ -307,55 +304,9 @@ def measure(part: str, seed: int, table: str) -> list[dict[str, Any]]:
     return found
 
 
-def apart(
-    rows: list[dict[str, Any]], way: str, epsilon: float, seeds: Sequence[int]
-) -> list[float]:
-    """Return error minus the default's by seed, its mean over the tables."""
-    own = select(rows, epsilon=epsilon)
-    found = differences(select(own, way=way), select(own, way=DEFAULT), "seed", "table")
-    return [
-        float(np.mean([found[seed, table] for table in LOADERS]))
-        for seed in seeds
-        if all((seed, table) in found for table in LOADERS)
-    ]
-
-
-def verdicts(rows: list[dict[str, Any]], seeds: int, again: int) -> list[dict[str, Any]]:
-    """Return what the rule says of each way, and of the other splits by themselves."""
-    looks = {"first": range(seeds), "again": range(seeds, seeds + again)}
-    out: list[dict[str, Any]] = []
-    for (look, own), way in product(looks.items(), WAYS):
-        by_epsilon = [apart(rows, way, epsilon, own) for epsilon in EPSILONS]
-        if len(by_epsilon[0]) < 2:  # no interval
-            continue
-        one, three = (interval(values) for values in by_epsilon)
-        taken = all(found.mean + found.half < 0 for found in (one, three))
-        about = {"look": look, "way": way, "seeds": len(by_epsilon[0])}
-        about |= {"at_1": one.mean, "at_1_pm": one.half}
-        about |= {"at_3": three.mean, "at_3_pm": three.half}
-        out.append(about | {"agrees": "yes" if taken else "no"})
-    return out
-
-
-def lines(rows: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[str]:
-    """Return the tables of the page."""
-    out = ["| look | way | minus the default: epsilon 1 | epsilon 3 | seeds | taken? |", rule(6)]
-    out += [
-        f"| {v['look']} | {v['way']} | {Mean(v['at_1'], v['at_1_pm']):+.4f} | "
-        f"{Mean(v['at_3'], v['at_3_pm']):+.4f} | {v['seeds']} | {v['agrees']} |"
-        for v in found
-    ]
-    out += ["", f"| way, epsilon | {' | '.join(LOADERS)} |", rule(1 + len(LOADERS))]
-    for way, epsilon in product((DEFAULT, *WAYS), EPSILONS):
-        own = select(rows, way=way, epsilon=epsilon)
-        means = [interval(row["error"] for row in select(own, table=table)) for table in LOADERS]
-        out.append(f"| {way}, {epsilon:g} | {' | '.join(f'{mean:.4f}' for mean in means)} |")
-    return out
-
-
 def save(rows: list[dict[str, Any]], seeds: int, again: int, commit: str) -> None:
     """Write rows and verdicts as JSON, and as tables."""
-    found = verdicts(rows, seeds, again)
+    found = verdicts(rows, WAYS, tuple(LOADERS), seeds, again)
     about = {"commit": commit, "seeds": seeds, "again": again, "verdicts": found, "rows": rows}
     write(
         NAME,
@@ -363,12 +314,12 @@ def save(rows: list[dict[str, Any]], seeds: int, again: int, commit: str) -> Non
         "# What else teachers and students were tried to be\n",
         f"`python reproductions/{NAME}.py --save`; the ways and the rule stand in the script. "
         f"Errors on inner rows of training parts, means over splits. Commit {commit}.\n",
-        *lines(rows, found),
+        *lines(rows, found, WAYS, tuple(LOADERS)),
     )
 
 
 def main() -> None:
-    """Measure what is missing, and print the tables."""
+    """Measure what is missing, and save if asked."""
     parser = asked(__doc__, seeds=8)
     parser.add_argument("--again", type=int, default=0, help="other splits, of what is taken")
     given = parser.parse_args()
@@ -376,7 +327,6 @@ def main() -> None:
     seeds = range(given.seeds + given.again)
     rows.complete(measure, part=["logistic"], seed=seeds, table=LOADERS)
     rows.complete(measure, part=["trees"], seed=seeds[:SEEDS_OF_TREES], table=LOADERS)
-    print(*lines(rows, verdicts(rows, given.seeds, given.again)), sep="\n")
     if given.save:
         save(rows, given.seeds, given.again, commit())
 
