@@ -1,6 +1,6 @@
 """Whether DP-SGD gains by public quantile bins, or by products of columns that public rows choose.
 
-    python reproductions/dpsgd_features.py [--seeds 8] [--again 0] [--kept FILE] [--save]
+    python reproductions/dpsgd_features.py [--seeds 6] [--again 0] [--kept FILE] [--save]
 
 On training rows of tables on which defaults are chosen (Parkinsons, Bank, ACS-Income of Maryland,
 Credit; ``_inner.py``: of no test row anything is read; German has too few records for curves), each
@@ -176,7 +176,7 @@ def save(rows: list[dict[str, Any]], seeds: int, again: int, commit: str) -> Non
 
 def main() -> None:
     """Measure what is missing, and save if asked."""
-    parser = asked(__doc__, seeds=8)
+    parser = asked(__doc__, seeds=6)
     parser.add_argument("--again", type=int, default=0, help="other splits, of what is taken")
     given = parser.parse_args()
     rows = Runs(given.kept)
