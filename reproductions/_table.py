@@ -22,6 +22,7 @@ ALGORITHMS = {
     "the authors' code does not do. It is a baseline of FairPATE.",
     "dpsgd_adult": "DP-SGD as published, with our penalty on the covariance of group and score "
     "clipped together with the gradient; thresholds are set on public rows.",
+    "dpsgd_features": "DP-SGD as published, in features of ours; no paper's method.",
     "drawn_small_groups": "ours: `MarginalSynthesizer` with its defaults, and `even_rates`.",
     "drift": "ours; no paper's method.",
     "fairpate_color_mnist": "'printed' has the paper's gate, noise and student, charged soundly; "
@@ -85,6 +86,7 @@ ALGORITHMS = {
     "in the bins of ours.",
     "teachers_ahead": "PATE by noisy shares (ours), with forests as teachers and student; DP-SGD "
     "as published, with our defaults.",
+    "teachers_tried": "PATE by noisy shares (ours), with other teachers, sums and students.",
     "theory": "claims as printed, tested as such; 'what holds' is ours.",
     "wide_table": "ours: `MarginalSynthesizer` with its defaults.",
 }

@@ -157,6 +157,11 @@ def dpsgd_steps(script: Any) -> Checks:
         yield noisy(f"COMPAS, {way}", saved, float(np.mean(now)), "error")
 
 
+def dpsgd_features(script: Any) -> Checks:
+    """Parkinsons, one split, every way: errors, whose noise is drawn anew."""
+    yield from _tried("dpsgd_features", "Parkinsons", script.measure(0, "Parkinsons"))
+
+
 def dpsgd_curves(script: Any) -> Checks:
     """COMPAS, one split: errors of the line, curves and whitened rows; the noise is drawn anew."""
     kept = [r for r in script.where(rows("dpsgd_curves"), "curved") if r["table"] == "COMPAS"]
@@ -707,6 +712,12 @@ def teachers_ahead(script: Any) -> Checks:
         yield noisy(f"{data}, {way}", [r["error"] for r in own], fresh["error"], "error")
 
 
+def teachers_tried(script: Any) -> Checks:
+    """Parkinsons, one split, every way with logistic teachers: the noise is drawn anew."""
+    fresh = script.measure("logistic", 0, "Parkinsons")
+    yield from _tried("teachers_tried", "Parkinsons", fresh)
+
+
 def theory(script: Any) -> Checks:
     """Every claim: all of its numbers."""
     saved = rows("theory")
@@ -719,6 +730,14 @@ def theory(script: Any) -> Checks:
 def _error_and_gap(words: str, row: dict[str, Any], error: float, gap: float) -> Checks:
     for at, (name, fresh) in enumerate((("error", error), ("gap", gap))):
         yield noisy(words, [run[at] for run in row["repeats"]], fresh, name)
+
+
+def _tried(name: str, table: str, fresh: list[dict[str, Any]]) -> Checks:
+    """One split of a table, beside what is saved of the same ways and epsilons."""
+    for row in fresh:
+        wanted = {key: row[key] for key in ("way", "epsilon")}
+        kept = [own["error"] for own in rows(name, table=table, **wanted)]
+        yield noisy(f"{table}, {row['way']}, {row['epsilon']:g}", kept, row["error"], "error")
 
 
 def _without_margin(name: str, script: Any, way: str) -> Checks:
@@ -746,6 +765,7 @@ CHECKS = {
         drawn_small_groups,
         drift,
         dpsgd_curves,
+        dpsgd_features,
         dpsgd_steps,
         fairpate_accounting,
         fairpate_color_mnist,
@@ -793,6 +813,7 @@ CHECKS = {
         table_rivals,
         teacher_gan_choices,
         teachers_ahead,
+        teachers_tried,
         theory,
         two_tables,
         wide_table,

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -112,17 +112,12 @@ Decides = Callable[[FloatArray], FloatArray]
 """The probability of class 1 of encoded rows."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
     """A split, encoded by its public rows."""
 
-    of: Inner
-    seed: int
-    degree: int = 0
-
-    @cached_property
-    def _encoder(self) -> PublicEncoder:
-        return PublicEncoder(degree=self.degree).fit(self.of.public)
+    def __init__(self, of: Inner, seed: int, degree: int = 0) -> None:
+        self.of, self.seed = of, seed
+        self._encoder = PublicEncoder(degree=degree).fit(of.public)
 
     @cached_property
     def private(self) -> FloatArray:
@@ -288,7 +283,7 @@ PARTS = {"logistic": of_logistic, "trees": of_trees}
 def measure(part: str, seed: int, table: str) -> list[dict[str, Any]]:
     """Return the errors of the ways of a part on one split of a table."""
     split = inner(table, seed)
-    rows, curved = (Rows(of=split, seed=seed, degree=degree) for degree in (0, DEGREE))
+    rows, curved = (Rows(split, seed, degree) for degree in (0, DEGREE))
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of noise: the error says it

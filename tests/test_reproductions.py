@@ -670,6 +670,22 @@ def test_another_interpreter_is_stopped_at_its_limit_and_a_failure_of_its_own_is
         outside.run(sys.executable, str(tmp_path / "fails.py"), minutes=1 / 60)
 
 
+def test_tables_that_were_added_are_judged_together_and_shown_each() -> None:
+    module = script("no_public_rows")
+
+    def run(way: str, data: str, seed: int, error: float) -> dict[str, Any]:
+        key = {"way": way, "data": data, "seed": seed, "epsilon": 3.0, "margin": None}
+        return {**key, "error": error, "gap": 0.0}
+
+    for last, agrees in ((0.193, "yes"), (0.213, "no")):
+        errors = dict(zip(module.ADDED, (0.204, 0.2, last), strict=True))
+        runs = [run(module.DRAWN, data, s, e) for data, e in errors.items() for s in range(3)]
+        runs += [run(module.SGD, data, s, 0.2) for data in errors for s in range(3)]
+        found = list(module.of_added(runs))
+        assert [row["agrees"] for row in found] == [agrees, "-", "-", "-"]
+        assert found[0]["difference"] == pytest.approx((0.004 + last - 0.2) / 3)
+
+
 def test_ours_is_ahead_of_rivals_level_or_behind_by_the_interval_of_the_pairs() -> None:
     module = script("table_rivals")
     about = {"data": "Adult", "epsilon": 1.0}
@@ -694,6 +710,80 @@ def test_ours_is_ahead_of_rivals_level_or_behind_by_the_interval_of_the_pairs() 
     assert (stopped["auroc"]["seeds"], stopped["seconds"]["seeds"]) == (2, 3)
     one = {**about, "way": "AIM", "seed": 0, "auroc": None, "seconds": 3600.0}
     assert any("| 0: stopped |" in line for line in module.lines([*ours, one]))
+
+
+def test_a_way_is_taken_where_it_is_surely_better_at_both_epsilons_and_each_look_by_itself() -> (
+    None
+):
+    tried = script_of("_tried")
+    tables = ("A", "B")
+
+    def rows_of(way: str, at_1: list[float], at_3: list[float]) -> list[dict[str, Any]]:
+        return [
+            {"way": way, "table": table, "seed": seed, "epsilon": epsilon, "error": error + apart}
+            for epsilon, values in ((1.0, at_1), (3.0, at_3))
+            for seed, error in enumerate(values)
+            for table, apart in zip(tables, (0.0, 0.1), strict=True)
+        ]
+
+    # By hand: differences -.01, -.02, -.03 have spread .01, t of 2 degrees is 4.303: +- .0248.
+    level, better = [0.19, 0.18, 0.17], [0.180, 0.181, 0.179]
+    rows = rows_of("default", [0.2] * 6, [0.2] * 6)
+    rows += rows_of("one", better + better, level + better) + rows_of("both", better, better)
+    found = {(v["look"], v["way"]): v for v in tried.verdicts(rows, ("one", "both"), tables, 3, 3)}
+    assert {key: v["agrees"] for key, v in found.items()} == {
+        ("first", "one"): "no",
+        ("first", "both"): "yes",
+        ("again", "one"): "yes",
+    }
+    one = found["first", "one"]
+    assert (one["at_3"], one["at_3_pm"]) == pytest.approx((-0.02, 0.0248), abs=1e-4)
+    without = [row for row in rows if (row["table"], row["seed"]) != ("B", 2)]
+    assert tried.verdicts(without, ("both",), tables, 3, 0)[0]["seeds"] == 2
+
+
+def test_a_record_moves_a_sum_of_probabilities_as_far_as_it_is_charged_for() -> None:
+    tried = script("teachers_tried")
+    rng = np.random.default_rng(0)
+    scores = rng.normal(0.0, 4.0, (30, 80))
+    X, budget = rng.normal(size=(80, 3)), Budget(epsilon=2.0, delta=1e-5)
+    votes = script_of("evenhand.voting").Votes.of((scores > 0).astype(int), 2)
+    of_votes = tried.answered(X, votes, budget).variance.min()
+    for least in (0.0, 0.1):
+        own = tried.ballots(scores, least)
+        for other in (np.full(80, 50.0), np.full(80, -50.0), rng.normal(size=80)):
+            moved = tried.ballots(np.vstack([other, scores[1:]]), least)
+            assert np.abs(moved.counts - own.counts).max() <= tried.BALLOTS
+        far = (tried.ballots(np.full((1, 1), side), least).counts[0, 1] for side in (50.0, -50.0))
+        assert list(far) == [tried.BALLOTS, 0]
+        # A share of all ballots has the noise of a share of votes; what is stretched, less of it.
+        answers = tried.unstretched(tried.answered(X, own, budget, moves=tried.BALLOTS), least)
+        part = (1 - 2 * least) ** 2
+        assert answers.variance.min() == pytest.approx(part * of_votes, rel=1e-3)
+
+
+@pytest.mark.parametrize("way", ["bins", "curves and bins", "curves and products, new"])
+def test_features_of_a_row_hang_on_public_rows_and_on_no_other_row(way: str) -> None:
+    module, datasets = script("dpsgd_features"), script_of("evenhand.datasets")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(400, 6)), columns=list("abcdef"))
+    frame["g"] = rng.choice(["x", "y", "z"], 400)
+    frame["b"] += frame["a"]
+    curves = datasets.PublicEncoder(degree=3).fit(frame)
+    features = module.Features(way, frame, curves)
+    whole = features.transform(frame)
+    assert whole.shape == (400, features.n_features_out_)
+    np.testing.assert_allclose(features.transform(frame[7:8]), whole[7:8])
+    more = features.more.of(features.plain.transform(frame))
+    if "bins" in way:  # ten even bins of each of six numbers
+        assert (more.sum(axis=1) == 6 * module.SIZE_OF_BINS).all()
+        np.testing.assert_allclose(more.mean(axis=0), module.SIZE_OF_BINS / 10)
+        return
+    names = features.plain.feature_names_
+    assert len(features.more.pairs) == module.N_PAIRS
+    assert all(names[i][0] != names[j][0] for i, j in features.more.pairs)
+    np.testing.assert_allclose(more.mean(axis=0), 0.0, atol=0.01)
+    np.testing.assert_allclose(more.std(axis=0), module.SIZE_OF_PRODUCTS, atol=0.01)
 
 
 @pytest.mark.parametrize("staff", [1, 40])
