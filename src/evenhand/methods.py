@@ -24,6 +24,7 @@ HOMES: Final[Mapping[str, str]] = {
     "dp-post-processing": "evenhand.baselines.post_processing",
     "dp-decoupled": "evenhand.baselines.decoupled",
     "dp2dp": "evenhand.baselines.dp2dp",
+    "dp-barycenter": "evenhand.baselines.barycenter",
     "fairdp": "evenhand.baselines.fairdp",
     "dp-ebm": "evenhand.baselines.explainable_boosting",
     "sf-student": "evenhand.estimators.sf_pate.classifier",

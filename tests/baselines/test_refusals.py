@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from evenhand import DPFERMIClassifier, DPPostProcessingClassifier, DPSGDClassifier
+from evenhand.baselines.barycenter import DPBarycenterClassifier
 from evenhand.baselines.decoupled import DPDecoupledClassifier
 from evenhand.baselines.dp2dp import DP2DPClassifier
 from evenhand.baselines.fairdp import FairDPClassifier
@@ -42,6 +43,15 @@ REFUSED: dict[type, tuple[Any, ...]] = {
         ({"rule_rate": -1.0}, {}, "rule_rate must be finite and > 0"),
         ({"rule_budget": 1.0}, {}, "rule_budget must lie strictly between 0 and 1"),
         ({}, NO_GROUPS, "sensitive_features is missing"),
+    ),
+    DPBarycenterClassifier: (
+        *OF_A_MARGIN,
+        ({"fairness": ODDS}, {}, "a DemographicParity"),
+        ({"n_bins": 0}, {}, "n_bins must be at least 2"),
+        ({"n_bins": 7}, {}, "n_bins must be even"),
+        ({"table_budget": 1.0}, {}, "table_budget must lie strictly between 0 and 1"),
+        ({}, {"y": ["no", "yes", "maybe"] * 200}, "of two classes, got 3"),
+        ({}, NO_GROUPS, "counts the groups of the private rows"),
     ),
     FairDPClassifier: (
         *OF_A_MARGIN,

@@ -31,6 +31,7 @@ NOTIONS = {
     "DPDecoupledClassifier": DemographicParity(margin=0.3, reference="pairwise"),
     "FairDPClassifier": EqualizedOdds(margin=0.3, reference="pairwise"),
     "DP2DPClassifier": DemographicParity(margin=0.3, reference="pairwise"),
+    "DPBarycenterClassifier": DemographicParity(margin=0.3, reference="pairwise"),
     "DPFERMIClassifier": DemographicParity(margin=0.0),
     "SFPATEClassifier": EqualizedOdds(margin=0.3, reference="overall"),
 }

@@ -248,8 +248,8 @@ def test_a_degree_is_a_whole_number_from_0_on_and_by_default_the_method_chooses(
             r"margin = \[0.0, 0.1\] is not read by method = \['pate', 'non-private'\] beside it, "
             "but by 'fair-shares', 'fairpate', 'fairpate-published', 'fairpate-as-printed', "
             "'intervention', 'dpsgd', "
-            "'dp-post-processing', 'dp-decoupled', 'dp2dp', 'fairdp', 'sf-student', 'sf-teachers', "
-            "'randomized-response', 'pf-ld', 'pf-ld-as-printed', "
+            "'dp-post-processing', 'dp-decoupled', 'dp2dp', 'dp-barycenter', 'fairdp', "
+            "'sf-student', 'sf-teachers', 'randomized-response', 'pf-ld', 'pf-ld-as-printed', "
             "'fair-only'",
         ),
         (

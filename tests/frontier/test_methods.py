@@ -66,7 +66,7 @@ EVERY: Tables = (
         "margin": [0.1],
         "fairness": ["demographic-parity", "equalized-odds"],
     },
-    {"method": ["dp-decoupled", "dp2dp"], "epsilon": [3], "margin": [0.1]},
+    {"method": ["dp-decoupled", "dp2dp", "dp-barycenter"], "epsilon": [3], "margin": [0.1]},
     {
         "method": ["fairdp"],
         "epsilon": [3],
@@ -227,7 +227,13 @@ def test_what_is_measured_is_what_the_model_decides(
         )
         assert run.error == report["error_rate"].value
         assert run.gap == report[run.gap_name].value
-    assert asked_for_groups == {"intervention", "dp-post-processing", "dp-decoupled", "dp2dp"}
+    assert asked_for_groups == {
+        "intervention",
+        "dp-post-processing",
+        "dp-decoupled",
+        "dp2dp",
+        "dp-barycenter",
+    }
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Settings]]] = {
             "n_rule_steps": 5,
         }
     },
+    "dp-barycenter": {"": {"fairness": DemographicParity(margin=0.2, reference="pairwise")}},
     "fairdp": {
         "": {"fairness": DemographicParity(margin=0.2, reference="pairwise")},
         "hidden": {
