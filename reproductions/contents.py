@@ -56,7 +56,7 @@ PAPERS = {
     "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; MST; TabFairGDT",
     "published_points": "Lowy et al. 2023, DP-FERMI: all its figures with a finite epsilon",
     "rivals": "Nori et al. 2021; Say et al. 2025; Tran et al. 2023; Ghoukasian and Asoodeh 2024; "
-    "Jagielski et al. 2019; Giddens et al. 2024",
+    "Jagielski et al. 2019; Giddens et al. 2024; Xian et al. 2024",
     "sf_pate_figure2": "SF-PATE, Sections 6.1 and 6.2, Figures 2(a) and 2(b) and its appendix",
     "sf_pate_choices": OWN,
     "margins_on_new_rows": OWN,
