@@ -449,7 +449,7 @@ def off(run: dict[str, Any]) -> float | None:
 
 def lines(runs: list[dict[str, Any]]) -> list[str]:
     """Return the tables of a page."""
-    head = " | ".join(f"{way}: error / gap" for way in WAYS)
+    head, added = (" | ".join(f"{way}: error / gap" for way in ways) for ways in (WAYS, OF_ADDED))
     return [
         *judged_lines(verdicts(runs)),
         "",
@@ -457,7 +457,7 @@ def lines(runs: list[dict[str, Any]]) -> list[str]:
         rule(4 + len(WAYS)),
         *case_lines(runs, LOADERS, EPSILONS, MARGINS, WAYS, loss),
         "",
-        f"| added | epsilon | margin | {' | '.join(OF_ADDED)}: error / gap | loss of drawn rows |",
+        f"| added | epsilon | margin | {added} | loss of drawn rows |",
         rule(4 + len(OF_ADDED)),
         *case_lines(runs, ADDED, EPSILONS, MARGINS, OF_ADDED, loss),
     ]
@@ -569,8 +569,10 @@ def missing(rows: list[dict[str, Any]]) -> str:
             f"Not measured: {'; '.join(absent) or 'nothing'}. Ten seeds were planned; cells have "
             f"{counted.min()} to {counted.max()}, and one without ± has one."
         )
+    added = len({row["seed"] for row in rows if row["data"] in ADDED})
     return (
-        f"Every cell has {counted.min()} seeds; with a schema only what is set beside it was run."
+        f"Every cell has {counted.min()} seeds, of the added tables {added}; with a schema only "
+        f"what is set beside it was run."
     )
 
 
