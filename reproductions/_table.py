@@ -72,8 +72,9 @@ ALGORITHMS = {
     "and private evolution with a program of ours that draws characters (`evolution`).",
     "published_points": "ours, and DP-FERMI made sound; published numbers stand as published.",
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
-    "rivals": "each rival made sound for whole records, as its class says; DP2DP's steps are "
-    "reconstructions, FairDP has the certificate of a noisy table, and SAFES our synthesizer.",
+    "rivals": "each rival made sound for whole records, as its class says; DP2DP's steps and a "
+    "part of the barycenters are reconstructions, FairDP has the certificate of a noisy table, "
+    "and SAFES our synthesizer.",
     "rows_and_counts": "ours: noisy shares about public rows, drawn rows, or both; DP-SGD as "
     "published.",
     "sf_pate_table1": "ours: SF-PATE with sums over the groups, networks of two hidden layers as "
