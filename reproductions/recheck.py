@@ -369,7 +369,7 @@ def drawn_small_groups(script: Any) -> Checks:
     """COMPAS at epsilon 1, every way."""
     fresh = {run["way"]: run for run in script.measure("COMPAS", 1.0, 0)}
     for row in rows("drawn_small_groups", data="COMPAS", epsilon=1.0):
-        for name in ("error", "gap"):
+        for name in ("error", "odds_all"):
             repeats, now = row["values"][name], fresh[row["way"]][name]
             yield noisy(f"COMPAS, {row['way']}", repeats, now, name)
 

@@ -20,6 +20,7 @@ from evenhand.frontier.run import Setting
 from evenhand.frontier.subjects import SUBJECTS, draws_rows
 from evenhand.frontier.train import Task, train, train_one
 from evenhand.generators import MarginalSynthesizer, evaluate, even_rates, load
+from evenhand.generators.tables import even_rates as even_rates_module
 from evenhand.generators.tables.utility import MODELS, Judge
 from evenhand.methods import METHODS
 from evenhand.privacy import Budget, SeededNoise
@@ -74,6 +75,7 @@ def test_a_run_has_the_numbers_of_fit_draw_and_evaluate_by_hand(
     by_hand: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(arguments, "InversionNoise", lambda: SeededNoise(5))
+    monkeypatch.setattr(even_rates_module, "N_ROWS", 2000)
     notion = asked.get("fairness", "demographic-parity")
     setting = one(data, n_rows=2000, reference="pairwise", **asked)
     run = measured(data, setting)

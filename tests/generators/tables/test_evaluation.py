@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from evenhand.generators import MarginalSynthesizer, evaluate, even_rates
 from evenhand.generators.balance import balance_of, distribution_disparity, kl_to_uniform
+from evenhand.generators.tables import even_rates as even_rates_module
 from evenhand.generators.tables.fidelity import fidelity
 from evenhand.generators.tables.utility import utility
 from evenhand.generators.utility import ModelUtility, auroc
@@ -225,14 +227,50 @@ def test_both_gaps_shrink_where_fewer_rows_of_the_second_class_are_asked_for() -
         unmoved = even_rates(made, "demographic-parity", amount=0.0, random_state=seed)
         assert np.bincount(known.groups(), moved) == pytest.approx([0.5, 0.5])
         before = larger_gap(None)
-        if seed < 2:  # a smaller gap is reached further down, whatever the seed
-            further = even_rates(made, "both", gap=0.03, random_state=seed)
-            assert further[rich].sum() < moved[rich].sum()
+        assert moved[rich].sum() < 0.5
         return 0.75 * before - larger_gap(moved), 0.75 * before - larger_gap(unmoved)
 
     moved, unmoved = np.transpose([excess(seed) for seed in range(8)])
     assert ttest_1samp(moved, 0.0, alternative="less").pvalue > FALSE_ALARM
     assert ttest_1samp(unmoved, 0.0, alternative="less").pvalue < FALSE_ALARM
+
+
+def test_shares_whose_models_treat_groups_less_alike_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
+        table(), label="rich", sensitive="sex", budget=BUDGET, schema=SCHEMA
+    )
+    even = np.full(4, 0.25)
+    right = even_rates(made, "demographic-parity", random_state=0)
+    assert np.abs(right - even).max() > 0.01
+    wrong = np.log(right[made.conditions_.labels() == 0] / right[made.conditions_.labels() == 1])
+    monkeypatch.setattr(even_rates_module.Trial, "moved", lambda self, base, mix: wrong)
+    assert even_rates(made, "demographic-parity", random_state=0) == pytest.approx(even)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "gap", "taken"),
+    [
+        ((0.3, 0.1, 0.05, 0.02), 0.1, 1),  # the first that is small enough, and no more are tried
+        ((0.3, 0.2, 0.15, 0.12), 0.1, 2),  # within a standard error of the smallest
+        ((0.3, 0.12, 0.25, 0.11), 0.1, 1),
+        ((0.3, 0.31, 0.4), 0.1, 0),  # nothing helps
+    ],
+)
+def test_of_several_ways_down_the_mildest_that_serves_is_taken(
+    gaps: tuple[float, ...], gap: float, taken: int
+) -> None:
+    tried: list[int] = []
+
+    def both(way: int) -> tuple[float, float]:
+        tried.append(way)
+        return 0.0, gaps[way]
+
+    trial = SimpleNamespace(shares=lambda way: way, gaps=both, standard_error=0.04)
+    found = even_rates_module._mildest(trial, range(len(gaps)), gap)  # type: ignore[arg-type]
+    assert found == taken
+    assert len(tried) == (taken + 1 if gaps[taken] <= gap else len(gaps))
 
 
 def test_what_cannot_be_moved_is_refused() -> None:

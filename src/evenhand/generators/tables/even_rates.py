@@ -3,30 +3,33 @@
 With labels and groups spread evenly, a model that sees the group learns to separate the classes
 inside every group. Where one group is easier to separate, or its features lie higher, its rates
 still differ. Asking for more rows of one label in one group moves the log-odds of that group by
-the logarithm of the odds asked for, and with them the rates. How far to move is read off the
-generator itself, so it costs no privacy.
+the logarithm of the odds asked for, and with them the rates: of a model that knows the odds. What
+models make of such rows is tried on rows of the generator, and what does not help is not done. All
+of it is read off the generator itself, so it costs no privacy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import _checks
 from evenhand._random import as_generator
 from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.typing import FloatArray, IntArray, RandomState
+from evenhand.typing import BoolArray, FloatArray, IntArray, RandomState
 
 NOTIONS_OR_BOTH: Final = ("equalized-odds", "demographic-parity", "both")
 N_ROWS: Final = 10_000
 FARTHEST: Final = 3.0
 """Log-odds by which a group is moved at most: a share of the label between .05 and .95."""
 
-STEP: Final = 0.25  # in the log-odds of the label's share, on the way down
+STEP: Final = 0.5  # in the log-odds of the label's share, on the way down
 MIXES: Final = tuple(np.linspace(0.0, 1.0, 11).tolist())
 
 
@@ -41,7 +44,10 @@ def even_rates(
     """Return shares of label and group for ``generator.sample(n, shares=...)``.
 
     A logistic regression is trained on rows with labels and groups spread evenly, and decides on
-    rows drawn as they are learnt; every group is moved until its rate is that of all.
+    rows drawn as they are learnt; every group is moved until its rate is that of all. Then it and
+    gradient boosting are trained on rows that are drawn with the shares found, and tried on rows
+    as they are learnt; what counts is the larger gap of the two. Where it is not below that of
+    models of evenly spread labels, these stay even.
 
     Parameters
     ----------
@@ -52,7 +58,8 @@ def even_rates(
         class is predicted, or, with "both", whichever mixture of these two leaves the larger of the
         two gaps smallest. "both" also asks for fewer rows of the second class, from its learnt
         share down to where both gaps are at most ``gap``: with groups whose labels differ, a
-        model that says yes less often has less room for either gap.
+        model that says yes less often has less room for either gap. Where none is, the most rows of
+        it are kept with which the larger gap is within one standard error of the smallest found.
     amount : float
         How much of the way to go, in [0, 1]; the log-odds are multiplied by it. Not for "both".
     gap : float
@@ -79,78 +86,113 @@ def even_rates(
             f"even_rates moves the odds of two classes, and {known.names[0]!r} has "
             f"{known.sizes[0]}. Use balance=('label', 'sensitive')."
         )
-    return evened(generator, Trial.of(generator, as_generator(random_state)), fairness, amount, gap)
-
-
-def evened(
-    generator: TableSynthesizer, trial: Trial, fairness: str, amount: float, gap: float
-) -> FloatArray:
-    """Return the shares under which the rates of a trial come together; see ``even_rates``."""
-    known = generator.conditions_
+    trial = Trial.of(generator, as_generator(random_state))
     if fairness == "both":
         learnt = generator.shares_.to_numpy(dtype=np.float64)
-        odds = _both(trial, float(learnt[known.labels() == 1].sum()), gap)
-    else:
-        odds = amount * trial.moved(0.0, 1.0 if fairness == "demographic-parity" else 0.0)
-    share = expit(odds)[known.groups()]
-    shares: FloatArray = np.where(known.labels() == 1, share, 1.0 - share) / known.n_groups
-    return shares
+        return _mildest(trial, _down(trial, float(learnt[known.labels() == 1].sum())), gap)
+    of_all = fairness == "demographic-parity"
+    odds = amount * trial.moved(0.0, float(of_all))
+    ways = [trial.shares(found) for found in (odds, np.zeros(known.n_groups))]
+    return min(ways, key=lambda shares: trial.gaps(shares)[0 if of_all else 1])
 
 
-def _both(trial: Trial, learnt: float, gap: float) -> FloatArray:
-    """Log-odds of the second class per group, under which neither gap is large."""
-    best, least = np.zeros(trial.n_groups), np.inf
+def _down(trial: Trial, learnt: float) -> Iterable[FloatArray]:
+    """Log-odds of the second class per group, with fewer and fewer rows of it."""
+    yield np.zeros(trial.n_groups)
     start = float(np.clip(logit(learnt), -FARTHEST, 0.0))
     for base in np.arange(start, -FARTHEST - 1e-9, -STEP):
-        for mix in MIXES:
-            odds = trial.moved(float(base), mix)
-            found = trial.larger_gap(odds)
-            if found < least:
-                best, least = odds, found
-        if least <= gap:
-            break
-    return best
+        yield min((trial.moved(float(base), mix) for mix in MIXES), key=trial.larger_gap)
+
+
+def _mildest(trial: Trial, ways: Iterable[FloatArray], gap: float) -> FloatArray:
+    """Return the shares of the first of the ways whose larger gap is at most ``gap``.
+
+    If there is none, of the first whose larger gap cannot be told from the smallest of all: within
+    one standard error (Breiman et al. 1984), so that chance takes no way that costs much accuracy.
+    """
+    tried, found = [], []
+    for odds in ways:
+        tried.append(trial.shares(odds))
+        found.append(max(trial.gaps(tried[-1])))
+        if found[-1] <= gap:
+            return tried[-1]
+    return tried[int(np.argmax(np.array(found) <= min(found) + trial.standard_error))]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
-    """Scores of a model of evenly spread rows, on rows as they are learnt, of all groups alike."""
+    """Rows as they are learnt, of all groups alike, on which models of other rows are tried."""
 
-    scores: FloatArray
-    """Shape (n,)."""
+    generator: TableSynthesizer
+    states: IntArray
+    """Shape (n, n_columns)."""
     truth: IntArray
     groups: IntArray
     """``truth`` and ``groups``: the label and the group that each row was drawn for. Shape (n,)."""
-    n_groups: int
+    scores: FloatArray
+    """Of a model of evenly spread rows. Shape (n,)."""
+    seed: int
 
     @classmethod
     def of(cls, generator: TableSynthesizer, rng: np.random.Generator) -> Trial:
-        """Train the model on evenly spread rows, and score rows as they are learnt."""
+        """Draw rows as they are learnt, and score them by a model of evenly spread rows."""
         known = generator.conditions_
-        spread = np.repeat(np.arange(known.n), N_ROWS // known.n)
-        even = generator.states(spread, rng)
+        even = np.repeat(np.arange(known.n), N_ROWS // known.n)
+        drawn = generator.states(even, rng)
         learnt = generator.shares_.to_numpy(dtype=np.float64)
         # Every group with as many rows as any other: a rare one would be all noise.
         within = learnt / np.bincount(known.groups(), learnt)[known.groups()]
         plain = rng.choice(known.n, N_ROWS, p=within / within.sum())
-        as_it_is = generator.states(plain, rng)
-        sizes = [int(max(a.max(), b.max())) + 1 for a, b in zip(even.T, as_it_is.T, strict=True)]
+        states = generator.states(plain, rng)
         groups = known.groups()
-        seen = _one_hot(even, sizes, groups[spread], known.n_groups)
-        model = LogisticRegression(max_iter=300).fit(seen, known.labels()[spread])
-        plain_rows = _one_hot(as_it_is, sizes, groups[plain], known.n_groups)
+        seen, own = _one_hot(_beside(drawn, groups[even]), _beside(states, groups[plain]))
+        model = LogisticRegression(max_iter=300).fit(seen, known.labels()[even])
         return cls(
-            scores=model.decision_function(plain_rows),
+            generator=generator,
+            states=states,
             truth=known.labels()[plain],
             groups=groups[plain],
-            n_groups=known.n_groups,
+            scores=model.decision_function(own),
+            seed=int(rng.integers(2**32)),
         )
 
-    def rates(self, group: int, by: float) -> tuple[float, float, float]:
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return self.generator.conditions_.n_groups
+
+    def shares(self, odds: FloatArray) -> FloatArray:
+        """Shares of label and group with these log-odds of the second class, groups alike."""
+        known = self.generator.conditions_
+        share = expit(odds)[known.groups()]
+        shares: FloatArray = np.where(known.labels() == 1, share, 1.0 - share) / known.n_groups
+        return shares
+
+    @property
+    def standard_error(self) -> float:
+        """Of a gap, at most: of two rates among as many rows as the smallest group and label."""
+        counts = np.bincount(2 * self.groups + self.truth, minlength=2 * self.n_groups)
+        return float(np.sqrt(0.5 / max(counts.min(), 1)))
+
+    def gaps(self, shares: FloatArray) -> tuple[float, float]:
+        """Gap of decisions, and of equalized odds, the larger of the models of rows so drawn."""
+        known, rng = self.generator.conditions_, np.random.default_rng(self.seed)
+        codes = rng.choice(known.n, N_ROWS, p=shares / shares.sum())
+        drawn = _beside(self.generator.states(codes, rng), known.groups()[codes])
+        own, labels = _beside(self.states, self.groups), known.labels()[codes]
+        seen, coded = _one_hot(drawn, own)
+        linear = LogisticRegression(max_iter=300).fit(seen, labels)
+        trees = HistGradientBoostingClassifier(max_iter=50, random_state=0).fit(drawn, labels)
+        apart = []
+        for said in (linear.predict(coded) == 1, trees.predict(own) == 1):
+            apart.append(np.ptp([self.rates(said, z) for z in range(self.n_groups)], axis=0))
+        of_all, true, false = np.max(apart, axis=0).tolist()
+        return of_all, max(true, false)
+
+    def rates(self, said: BoolArray, group: int) -> tuple[float, float, float]:
         """How often the second class is said: of all, of those it is true of, of the others."""
         own = self.groups == group
-        said = self.scores[own] + by > 0
-        label = self.truth[own] == 1
+        said, label = said[own], self.truth[own] == 1
         every = float(said.mean())
         # Where a group has no row of a label, all its rows must do.
         true, false = (said[at].mean() if at.any() else every for at in (label, ~label))
@@ -160,7 +202,7 @@ class Trial:
         """Log-odds per group, so that its rate is the mean of all groups' rates at ``base``."""
 
         def rate(group: int, by: float) -> float:
-            of_all, true, false = self.rates(group, by)
+            of_all, true, false = self.rates(self.scores + by > 0, group)
             return mix * of_all + (1.0 - mix) * 0.5 * (true + false)
 
         aim = float(np.mean([rate(group, base) for group in range(self.n_groups)]))
@@ -174,12 +216,20 @@ class Trial:
         return found
 
     def larger_gap(self, odds: FloatArray) -> float:
-        """Return the larger of the demographic and the equalized-odds gap, pairwise."""
-        rates = np.array([self.rates(group, float(by)) for group, by in enumerate(odds)])
-        return float((rates.max(axis=0) - rates.min(axis=0)).max())
+        """Return the larger gap, pairwise, of decisions and equalized odds if scores move so."""
+        rates = np.array(
+            [self.rates(self.scores + by > 0, group) for group, by in enumerate(odds.tolist())]
+        )
+        return float(np.ptp(rates, axis=0).max())
 
 
-def _one_hot(codes: IntArray, sizes: list[int], groups: IntArray, n_groups: int) -> FloatArray:
-    """States of the features and the group, one column each."""
-    parts = [np.eye(size)[column] for size, column in zip(sizes, codes.T, strict=True)]
-    return np.hstack([*parts, np.eye(n_groups)[groups]])
+def _beside(states: IntArray, groups: IntArray) -> IntArray:
+    """States of the features, with the group as a last column."""
+    return np.column_stack([states, groups])
+
+
+def _one_hot(*parts: IntArray) -> list[FloatArray]:
+    """One column for each state, of several sets of rows."""
+    rows = np.vstack(parts)
+    coded = np.hstack([np.eye(column.max() + 1)[column] for column in rows.T])
+    return np.split(coded, np.cumsum([len(part) for part in parts[:-1]]))
