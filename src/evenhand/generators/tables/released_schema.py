@@ -27,7 +27,7 @@ from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import OTHER
 from evenhand.generators.tables.dtypes import holds_missing, number_range
 from evenhand.generators.tables.records import Records
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import BoolArray, FloatArray, IntArray
 
 PURPOSE: Final = "categories and bounds of the columns"
 DECIMALS: Final = "decimals of the columns"
@@ -44,8 +44,9 @@ DAYS: Final[FloatArray] = np.array(_YEARS, dtype="datetime64[D]").astype(np.floa
 """The public grid of bounds of dates, in days since 1970: years, five at a time."""
 
 _DAY: Final = SECONDS["day"]
-_MISTAKE: Final = 0.01  # probability that a cell of the grid without records widens the bounds
+_MISTAKE: Final = 0.01  # probability that cells of the grid without records widen the bounds
 _MISTAKE_TOGETHER: Final = 1e-3  # probability that a range is taken from noise alone
+_MISTAKE_BEYOND: Final = 1e-4  # probability that noise alone moves an end beyond a gap
 _WIDEST: Final = 8  # cells: values from 1 to 256, or 100 to 25,600
 _EVERYDAY: Final = 2.0**20  # a range is guessed below that
 _PER_STEP: Final = 0.2  # deviations: a gap of 10 empty cells makes noise a thousandth as likely
@@ -53,7 +54,7 @@ _MOST_FAR: Final = 2.0
 _SURE: Final = 3.0  # deviations, which noise exceeds with a probability of .0013
 _LOUD: Final = 2.5  # deviations, .0062: a false alarm of a warning does less harm than silence
 _LITTLE: Final = 0.01  # share of the records that may be left out without a warning
-_FEW: Final = 0.05  # share of the numbers that noise may hide, and that are then rounded
+_FEW: Final = 0.05  # share of the numbers: hidden by noise, then rounded; beyond a range, unsaid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,9 +226,11 @@ class UndeclaredColumns:
             if name in self.texts:
                 columns[name] = self._categories(name, noisy, least)
             else:
-                column, doubtful = self._range(name, noisy, released.sigma)
+                n = float(parts[-1][0]) if self._conditions else 0.0
+                column, doubtful, beyond = self._range(name, noisy, released.sigma, n)
                 columns[name] = _with_decimals(column, decimals.get(name))
                 warnings += doubtful
+                (doubts if column.missing else warnings).extend(beyond)
             if name in self._conditions and not table[name].is_bool:
                 # Of booleans nothing is left out: the dtype names both, also where one is not seen,
                 # and how many are seen is private.
@@ -274,13 +277,22 @@ class UndeclaredColumns:
         shown = zip(self.decimals, each, strict=True)
         return told | {name: _decimals_shown(noisy, released.sigma) for name, noisy in shown}
 
-    def _range(self, name: str, noisy: FloatArray, sigma: float) -> tuple[ColumnSchema, list[str]]:
-        """Return bounds of numbers or dates, and what is doubtful about them as released."""
+    def _range(
+        self, name: str, noisy: FloatArray, sigma: float, n: float
+    ) -> tuple[ColumnSchema, list[str], list[str]]:
+        """Return bounds of numbers or dates, what is doubtful about them, and what lies beyond.
+
+        Of ``n`` records, by a noisy count; 0 where these were not counted.
+        """
         column, unit, doubtful = self.records.table[name], None, []
-        low, high, sure = _bounds(noisy, sigma, _edges(column))
+        missing, edges = holds_missing(str(column.dtype)), _edges(column)
+        low, high, sure = _bounds(noisy, sigma, edges, 0.0 if missing else n)
+        within = (edges[:-1] >= low) & (edges[1:] <= high)
+        left = _beyond(noisy[within], sigma, n) if sure else 0.0
+        beyond = [_moved(name, left, n, gaps=missing)] if left else []
         if not sure:
             doubtful = [f"no range of {name!r} stands out of the noise: it is a guess"]
-        elif {low, high} & {*_edges(column)[[0, -1]].tolist()}:
+        elif {low, high} & {*edges[[0, -1]].tolist()}:
             doubtful = [_at_the_end(column)]
         if column.is_date:
             known = self.known.get(name)
@@ -293,10 +305,13 @@ class UndeclaredColumns:
             # Powers of two lie beyond a small dtype, which is public; a guess may lie there whole.
             meets = low < held[1] and high > held[0]
             low, high = (max(low, held[0]), min(high, held[1])) if meets else held
-        missing = holds_missing(str(column.dtype))
-        return ColumnSchema(
-            name=name, kind="numeric", bounds=(low, high), missing=missing, date_unit=unit
-        ), doubtful
+        return (
+            ColumnSchema(
+                name=name, kind="numeric", bounds=(low, high), missing=missing, date_unit=unit
+            ),
+            doubtful,
+            beyond,
+        )
 
     def _categories(self, name: str, noisy: FloatArray, least: float) -> ColumnSchema:
         named = [t for t, n in zip(self.texts[name], noisy, strict=True) if n >= least]
@@ -341,6 +356,16 @@ def _at_the_end(column: Column) -> str:
         f"the range of {column.name!r} ends where the public grid does that ranges are released "
         f"on, {grid}: values beyond, if there are any, were moved to its end. Declare the bounds "
         f"of {column.name!r} in a schema if there may be"
+    )
+
+
+def _moved(name: str, left: float, n: float, *, gaps: bool) -> str:
+    """Say how many records lie beyond a range: a function of released numbers."""
+    lack = "lack a value, or " if gaps else ""
+    return (
+        f"about {left:.0f} of {n:.0f} records {lack}have one beyond the range of {name!r} that "
+        f"stands out of the noise, which is moved to its end. Declare the bounds of {name!r} in a "
+        f"schema to keep these values"
     )
 
 
@@ -484,24 +509,38 @@ def _edges(column: Column) -> FloatArray:
 
 
 def _bounds(
-    noisy: FloatArray, sigma: float, edges: FloatArray = EDGES
+    noisy: FloatArray, sigma: float, edges: FloatArray = EDGES, n: float = 0.0
 ) -> tuple[float, float, bool]:
     """Return smallest and largest value, and whether they stand out of the noise.
 
     The range grows outward from the cells that stand out most. A cell behind a gap of empty ones
     has to stand out further: a single cell that noise alone lifts would else make the range of an
-    age end at a million, and all records fall into one bin.
+    age end at a million, and all records fall into one bin. So have several cells together; less
+    far where more of the ``n`` records than noise explains, which all have a value, lie beyond.
     """
     low, high, sure = _heart(noisy, sigma, edges)
-    least = -sigma * float(ndtri(_MISTAKE / len(noisy)))
-    seen = np.flatnonzero(noisy > least) if sure else np.zeros(0, dtype=np.int64)
-    for i in seen[seen > high]:
-        if noisy[i] > least + sigma * _farther(edges[high + 1 : i + 1]):
-            high = int(i)
-    for i in seen[seen < low][::-1]:
-        if noisy[i] > least + sigma * _farther(edges[i + 1 : low + 1]):
-            low = int(i)
-    return float(edges[low]), float(edges[high + 1]), sure
+    if not sure:
+        return float(edges[low]), float(edges[high + 1]), False
+    at, least = np.arange(len(noisy)), -sigma * float(ndtri(_MISTAKE / len(noisy)))
+    seen = np.flatnonzero(noisy > least)
+    while True:
+        for i in seen[seen > high]:
+            if noisy[i] > least + sigma * _farther(edges[high + 1 : i + 1]):
+                high = int(i)
+        for i in seen[seen < low][::-1]:
+            if noisy[i] > least + sigma * _farther(edges[i + 1 : low + 1]):
+                low = int(i)
+        score, first, last = _window(noisy, (at < low) | (at > high))
+        mistake = _MISTAKE if _beyond(noisy[low : high + 1], sigma, n) else _MISTAKE_BEYOND
+        if score <= -sigma * float(ndtri(mistake / (_WIDEST * len(noisy)))):
+            return float(edges[low]), float(edges[high + 1]), True
+        low, high = min(low, first), max(high, last)
+
+
+def _beyond(held: FloatArray, sigma: float, n: float) -> float:
+    """Return how many of n records are beside those of the cells held; 0 where noise may be all."""
+    left, spread = n - float(held.sum()), sigma * math.sqrt(1.0 + len(held))
+    return left if left > max(_LOUD * spread, _FEW * n) else 0.0
 
 
 def _heart(noisy: FloatArray, sigma: float, edges: FloatArray) -> tuple[int, int, bool]:
@@ -510,19 +549,27 @@ def _heart(noisy: FloatArray, sigma: float, edges: FloatArray) -> tuple[int, int
     Records that no cell shows by itself, in a small table, may stand out together. Where nothing
     does, the guess is among amounts of everyday size, which is a guess of anybody's.
     """
-    cumulated = np.concatenate([[0.0], np.cumsum(noisy)])
+    score, low, high = _window(noisy, np.ones(len(noisy), dtype=np.bool_))
+    if score > -sigma * float(ndtri(_MISTAKE_TOGETHER / (_WIDEST * len(noisy)))):
+        return low, high, True
     everyday = np.abs(edges) <= _EVERYDAY
-    best, guess = (-math.inf, 0, 0), (-math.inf, 0, 0)
+    _, low, high = _window(noisy, everyday[:-1] & everyday[1:])
+    return low, high, False
+
+
+def _window(noisy: FloatArray, among: BoolArray) -> tuple[float, int, int]:
+    """Return the neighboring cells that stand out most, as first and last, and how far they do.
+
+    That is their sum over the root of their number, which has the deviation of one cell.
+    """
+    sums, others = (np.concatenate([[0.0], np.cumsum(x)]) for x in (noisy, ~among))
+    best = (-math.inf, 0, 0)
     for width in range(1, _WIDEST + 1):
-        score = (cumulated[width:] - cumulated[:-width]) / math.sqrt(width)
+        score = (sums[width:] - sums[:-width]) / math.sqrt(width)
+        score = np.where(others[width:] == others[:-width], score, -math.inf)
         i = int(score.argmax())
         best = max(best, (float(score[i]), i, i + width - 1))
-        score = np.where(everyday[:-width] & everyday[width:], score, -math.inf)
-        i = int(score.argmax())
-        guess = max(guess, (float(score[i]), i, i + width - 1))
-    sure = best[0] > -sigma * float(ndtri(_MISTAKE_TOGETHER / (_WIDEST * len(noisy))))
-    _, low, high = best if sure else guess
-    return low, high, sure
+    return best
 
 
 def _farther(between: FloatArray) -> float:
