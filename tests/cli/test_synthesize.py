@@ -263,6 +263,40 @@ def test_the_list_of_generators_says_what_each_says_of_itself() -> None:
         assert kind.words
 
 
+def test_rows_keep_what_is_publicly_known(town: Path, run: Run, refuse: Callable[..., str]) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.read_csv("private.csv")
+    begin = rng.integers(0, 700, len(frame))
+    for name, days in (("begin", begin), ("end", begin + rng.integers(0, 300, len(frame)))):
+        frame[name] = (pd.Timestamp("2020-01-01") + pd.to_timedelta(days, unit="D")).date
+    frame.to_csv("private.csv", index=False)
+    date = {"kind": "date", "bounds": ["2020-01-01", "2022-12-31"]}
+    columns = [{"name": name, **date} for name in ("begin", "end")]
+    Path("schema.json").write_text(json.dumps({"columns": columns}))
+    jobs = {"job": ["nurse", "cook", "nurse"], "race": ["A", "A", "B"]}
+    pd.DataFrame(jobs).to_csv("allowed.csv", index=False)
+    asked = [*ASKED, "--schema", "schema.json"]
+    rules = ("end >= begin", "20 <= hours <= 45", "begin >= 2020-06-01", "allowed.csv")
+    words = [word for rule in rules for word in ("--constraint", rule)]
+    assert "--constraint may ask for what no row has" in refuse(*asked, *words)
+    run(*asked, *words, "--save", "kept")
+    rows = pd.read_csv("made.csv", parse_dates=["begin", "end"])
+    assert len(rows) == 400
+    assert (rows["begin"] <= rows["end"]).all()
+    assert rows["begin"].min() >= pd.Timestamp("2020-06-01")
+    assert rows["hours"].between(20, 45).all()
+    assert {*zip(rows["job"], rows["race"], strict=True)} <= {*zip(*jobs.values(), strict=True)}
+    for rule, said in (
+        ("bgin <= end", "no column 'bgin' that is learnt and no date 'bgin'.*mean 'begin'"),
+        ("begin <= hours", "no common order: begin is datetime64.*, hours is int64"),
+        ("begin <= 2020-13-01", "no date '2020-13-01'"),
+        ("60 <= hours <= 20", r"low <= high, got \(60, 20\)"),
+    ):
+        words = ["--constraint", rule, "--save", "other", "--out", "other.csv"]
+        assert re.search(said, refuse(*asked, *words))
+    assert not Path("other").exists()
+
+
 def test_the_claim_can_be_for_each_person(town: Path, run: Run) -> None:
     words = [word for word in ASKED if word not in ("--drop", "person")]
     done = run(*words, "--unit", "person", "--per-unit", "2", "--json")
@@ -283,6 +317,20 @@ BAD = {
         "that is learnt",
     ),
     "a condition on no column": (["--where", "jbo=nurse", "--save", "kept"], "Did you mean 'job'"),
+    "a rule on no column": (
+        ["--constraint", "10 <= huors", "--save", "kept"],
+        "no column 'huors' that is learnt. There are",
+    ),
+    "a rule on no order": (
+        ["--constraint", "hours < 10", "--save", "kept"],
+        "compares by <= and >= alone, got 'hours < 10'",
+    ),
+    "a rule on text": (["--constraint", "job <= sex", "--save", "kept"], "numbers or dates"),
+    "a rule of no file": (["--constraint", "jobs.csv", "--save", "kept"], "is no file 'jobs.csv'"),
+    "combinations of no column": (
+        ["--constraint", "test.csv", "--drop", "race", "--save", "kept"],
+        "no column 'race' that is learnt, which test.csv names",
+    ),
     "an unknown balance": (["--balance", "labels"], "Did you mean 'label'"),
     "a balance that would be passed over": (
         ["--balance", "label", "--fairness", "equalized-odds"],

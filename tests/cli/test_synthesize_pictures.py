@@ -68,6 +68,7 @@ BAD = {
     "an attack": (["--curators-report", "x.html", "--test", "bars.npz"], "report is for tables"),
     "rows of no unit": (["--per-unit", "3"], "--per-unit=3 bounds the rows of one unit"),
     "a condition": (["--where", "a=b"], "--where is for tables"),
+    "a rule": (["--constraint", "a <= b"], "--constraint is for tables"),
     "a table as output": (["--out", "made.csv"], "must end in .npz"),
     "the private pictures": (["--out", "bars.npz", "--overwrite"], "is the private table"),
     "an absent file": (["--test", "nowhere.npz"], "There is no file nowhere.npz"),

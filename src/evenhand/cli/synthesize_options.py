@@ -146,6 +146,16 @@ class SynthesizeOptions(ReadsPrivate):
             rich_help_panel=_ROWS,
         ),
     ] = None
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="What every drawn row keeps, by public knowledge: 'begin <= end' of two columns, "
+            "'10 <= hours <= 60', or a FILE whose lines are the combinations of its columns that "
+            "there may be. Repeat it for more. --rows are still that many. Needs --save.",
+            rich_help_panel=_ROWS,
+        ),
+    ] = None
     reference: Annotated[
         Path | None,
         typer.Option(

@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 from evenhand._checks import did_you_mean, together
 from evenhand.cli import options
 from evenhand.cli.console import Bars
+from evenhand.cli.constraints import constraints_of
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.method_settings import settings_of
 from evenhand.cli.output import require_table_name, write_table
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from evenhand.generators.images.evaluation import ImageEvaluation
     from evenhand.generators.images.synthesizer import ImageSynthesizer
     from evenhand.generators.synthesizer import Synthesizer
+    from evenhand.generators.tables.constraints import Constraint
     from evenhand.generators.tables.evaluation import TableEvaluation
     from evenhand.generators.tables.membership import Membership
     from evenhand.generators.tables.synthesizer import TableSynthesizer
@@ -155,15 +157,17 @@ class Tables(SyntheticData):
     schema: Schema | None
     reference: pd.DataFrame | None
     where: dict[str, str | None]
+    constraints: list[Constraint]
     counted: tuple[str, ...] = ()
     """Columns that are learnt, and that no file has."""
 
     def refuse(self) -> None:
         """Refuse a name that is no table's, and a condition that could cost the whole fit."""
         require_table_name(self.given.out)
-        if self.given.where and self.given.save is None:
+        asked = "--where" if self.given.where else "--constraint"
+        if (self.given.where or self.given.constraint) and self.given.save is None:
             raise ValueError(
-                "--where may ask for what no row has, which only the fit can tell, and the fit "
+                f"{asked} may ask for what no row has, which only the fit can tell, and the fit "
                 "would be lost with its budget. Keep it with --save FOLDER."
             )
 
@@ -199,6 +203,9 @@ class Tables(SyntheticData):
                 )
             if sum(name == other for other, _ in asked) > 1:
                 raise ValueError(f"--where names {name!r} twice. Give it once.")
+        rows = _in_memory(self.private)
+        rows = rows[[name for name in rows.columns if name in learnt]]
+        self.constraints = constraints_of(given.constraint or (), rows)
         if given.test is not None:
             self.test = self._parsed(read_rows(given.test, columns=learnt), given.test)
             conditions = (given.label, *given.sensitive)  # before anything is spent
@@ -271,7 +278,7 @@ class Tables(SyntheticData):
             else tuple(text.split("..", 1))
             for name, text in self.where.items()
         }
-        return how | {"conditions": asked or None}
+        return how | {"conditions": asked or None, "constraints": self.constraints}
 
     def evaluate(
         self, generator: TableSynthesizer, drawn: pd.DataFrame, bars: Bars
@@ -350,13 +357,19 @@ def require_like(
 ) -> None:
     """Refuse test rows on which what is learnt of a private table could not be measured."""
     from evenhand.datasets.columns import TypedTable
-    from evenhand.datasets.parquet import ParquetRows
     from evenhand.generators.tables.evaluation import columns_like, require_measurable
 
-    if isinstance(private, ParquetRows):
-        private = private.as_stored(private.sample(private.columns))
-    columns = columns_like(TypedTable.of(private), schema)
+    columns = columns_like(TypedTable.of(_in_memory(private)), schema)
     require_measurable(TypedTable(test, path), columns, conditions)
+
+
+def _in_memory(private: pd.DataFrame | ParquetRows) -> pd.DataFrame:
+    """Return rows, some of those that are read in batches: for names and dtypes alone."""
+    from evenhand.datasets.parquet import ParquetRows
+
+    if isinstance(private, ParquetRows):
+        return private.as_stored(private.sample(private.columns))
+    return private
 
 
 class Pictures(SyntheticData):
@@ -374,6 +387,7 @@ class Pictures(SyntheticData):
         for option, value in (
             ("--fairness", given.fairness != "none"),
             ("--where", given.where),
+            ("--constraint", given.constraint),
             ("--schema", given.schema),
             ("--drop", given.drop),
             ("--keep", given.keep),

@@ -37,6 +37,8 @@ class Constraint:
     [True, False, True]
     >>> Constraint.range("end", 3, 9).keeps(rows).tolist()
     [False, True, True]
+    >>> Constraint.range("begin", None, 4).keeps(rows).tolist()
+    [True, False, True]
     """
 
     words: str
@@ -57,18 +59,26 @@ class Constraint:
     def range(cls, column: str, low: Any, high: Any) -> Self:
         """Return the rule that a column lies in [low, high]; a missing value is no breach.
 
+        None is no end.
+
         For a rare range ``conditions={column: (low, high)}`` is faster: nothing is thrown away.
         """
-        if not low <= high:
+        if low is not None and high is not None and not low <= high:
             raise ValueError(
                 f"A range is (low, high) with low <= high, got {_values.plain((low, high))}."
             )
 
         def keeps(rows: pd.DataFrame) -> BoolArray:
             values = _ordered(rows, column)
-            return (values.between(low, high) | values.isna()).to_numpy(dtype=np.bool_)
+            beyond = np.zeros(len(rows), dtype=np.bool_)
+            if low is not None:
+                beyond |= (values < low).fillna(False).to_numpy(dtype=np.bool_)
+            if high is not None:
+                beyond |= (values > high).fillna(False).to_numpy(dtype=np.bool_)
+            return ~beyond
 
-        return cls(words=f"{low} <= {column} <= {high}", columns=(column,), keeps=keeps)
+        words = [f"{low} <= "] * (low is not None) + [column] + [f" <= {high}"] * (high is not None)
+        return cls(words="".join(words), columns=(column,), keeps=keeps)
 
     @classmethod
     def combinations(cls, allowed: pd.DataFrame) -> Self:
