@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -123,6 +124,28 @@ def test_postcodes_are_named_with_the_line_that_drops_them_and_cost_nothing() ->
     with pytest.warns(UserWarning, match="'home' stands out of the noise: all are 'other'"):
         made = fit(frame=frame.drop(columns="work"), keep=["home"], store=store)
     assert set(made.sample(200, random_state=0)["home"].dropna()) == {"other"}
+
+
+def test_how_an_undeclared_postcode_is_learnt_is_said_by_its_name_and_dtype_alone() -> None:
+    rng = np.random.default_rng(0)
+    frame = table().assign(plz=rng.integers(10_000, 99_999, 4000), zip=rng.choice(["A1", "B2"]))
+
+    def said(rows: pd.DataFrame, **more: Any) -> list[str]:
+        return [note for note in fit(frame=rows, **more).notes_ if "named as postcodes" in note]
+
+    numbers, texts = said(frame)
+    line = '{"name": "plz", "kind": "postcode", "prefix": 2, "pattern": "###"}'
+    assert numbers.startswith("'plz' is named as postcodes are, and was learnt as amounts")
+    assert texts.startswith("'zip' is named as postcodes are, and was learnt as categories")
+    assert numbers.endswith(line)
+    # Whatever the rows hold: it is published, and a private value must not decide it.
+    assert said(frame.assign(plz=10_115)) == [numbers, texts]
+    assert not said(frame, keep=["plz", "zip"])
+    assert not said(frame.rename(columns={"plz": "height", "zip": "zipper"}))
+    shown = json.loads(line)
+    schema = Schema.from_dict({"columns": [shown, {**shown, "name": "zip", "prefix": 1}]})
+    frame["plz"] = rng.choice(["10", "20"], 4000) + frame["plz"].astype(str).str[2:]
+    assert not said(frame, schema=schema)
 
 
 def test_a_label_that_cannot_be_named_is_not_to_be_dropped() -> None:

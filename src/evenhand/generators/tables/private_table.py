@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
@@ -16,13 +17,13 @@ from evenhand import _checks
 from evenhand._numerals import text_of
 from evenhand.datasets import Schema, inspect
 from evenhand.datasets.columns import Column, TypedTable, some
-from evenhand.datasets.problems import CODES, Problem
+from evenhand.datasets.problems import CODES, Problem, names_a_postcode
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.aggregators import TableCounts
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.payload import Encoding, Payload
 from evenhand.generators.tables.bins import Bins
-from evenhand.generators.tables.codec import ColumnCode, TableCodec
+from evenhand.generators.tables.codec import OTHER, ColumnCode, TableCodec
 from evenhand.generators.tables.dtypes import frame_dtype, number_range
 from evenhand.generators.tables.encoded import Clique, EncodedStream, EncodedTable
 from evenhand.generators.tables.made_columns import MadeColumn
@@ -197,6 +198,7 @@ class PrivateTable(Payload):
             notes=(
                 *found.notes,
                 *_named(values),
+                *self._postcodes(),
                 *(predictor.words for predictor in self.predictors),
                 *((self._made,) if self.made else ()),
             ),
@@ -213,6 +215,23 @@ class PrivateTable(Payload):
             for predictor in self.predictors
             for group in groups[predictor.name]
             if group not in map(text_of, predictor.values)
+        ]
+
+    def _postcodes(self) -> list[str]:
+        """Say how undeclared columns named as postcodes are learnt: names and dtypes are public."""
+        how = {
+            "numeric": "as amounts, and drawn ones need be no postcodes",
+            "categorical": f"as categories, and rare ones are {OTHER!r}",
+        }
+        columns = () if self.schema is None else self.schema.columns
+        declared = [column.name for column in columns if column.prefix is not None]
+        passed = {*self.records.roles.conditions, *self.keep, *declared}
+        return [
+            f"{name!r} is named as postcodes are, and was learnt {how[self._kind(name)]}. To learn "
+            f"its first characters, and make up the others by a pattern, declare "
+            f"{json.dumps({'name': name, **(Problem.POSTCODE.declared or {}), 'pattern': '###'})}"
+            for name in self.wanted
+            if names_a_postcode(name) and name not in passed
         ]
 
     @property
