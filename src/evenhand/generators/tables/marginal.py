@@ -62,6 +62,8 @@ _OF_THREE: Final = 0.5
 _OF_TEMPERATURE: Final = 0.05  # of ``tilt_share``
 _MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 _SURELY: Final = 3.0  # deviations of a noisy count from which on it is not of noise alone
+_GAPS: Final = 2.0  # those from which on missing values are drawn: noise alone has them in .023
+_HARDLY: Final = 1e-9  # of what noise says: 0 would have no law where it is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +178,8 @@ class MarginalSynthesizer(TableSynthesizer):
     reads_streams: ClassVar[bool] = True
 
     tilt_: LabelTilt | None = field(init=False)
+    _gaps: list[float] = field(init=False)
+    """Of each feature, how far the count of its last state stands above 0, in deviations."""
 
     pairs: bool = True
     width: int | None = None
@@ -216,6 +220,7 @@ class MarginalSynthesizer(TableSynthesizer):
         if TILT in plan.shares and (readings.n_labels < 2 or readings.n > MOST_READINGS):
             plan = plan.joined(PAIRS if self.pairs else OWN, ODDS)
         data, plan = self._learn_tree(data, plan, progress)
+        self._draw_no_noise()
         if TILT not in plan.shares:
             return
         weights, n_columns = self._known_counts(), len(data.sizes)
@@ -275,6 +280,7 @@ class MarginalSynthesizer(TableSynthesizer):
         each = each_of(tables)
         self.distribution_ = fit_tree(alone, each, sigmas, weights)
         self.merged_, self.hidden_ = MergedStates(ranges={}, within={}), _hidden(each, sigmas)
+        self._gaps = _above_noise(each, sigmas)
         if not self.pairs or n_columns < 2:
             return data, plan
         if TILT in plan.shares and not (self.tilt or self._tells(data, plan)):
@@ -299,10 +305,32 @@ class MarginalSynthesizer(TableSynthesizer):
         progress("counts", 3, 4)
         columns, sigmas = _joined(each, sigmas, fresh[len(pairs) :], sigma)
         self.hidden_ = _hidden(columns, sigmas)
+        better = _above_noise(columns, sigmas)  # of merged columns it is of a range
+        self._gaps = [
+            old if i in self.merged_.ranges else new
+            for i, (old, new) in enumerate(zip(self._gaps, better, strict=True))
+        ]
         sigmas += [sigma] * len(pairs)
         self.distribution_ = fit_tree(tree, [*columns, *fresh[: len(pairs)]], sigmas, weights)
         progress("counts", 4, 4)
         return data, plan
+
+    def _draw_no_noise(self) -> None:
+        """Draw no missing values of columns whose count of them does not stand out of the noise."""
+        likelihoods = {}
+        for i in self._without_gaps:
+            likelihoods[i] = np.ones(self.codec_[self.codec_.features[i]].n_states)
+            likelihoods[i][-1] = _HARDLY
+        self.merged_, by_range = self.merged_.given(likelihoods)
+        self.distribution_, _ = self.distribution_.given(by_range)
+
+    @property
+    def _without_gaps(self) -> list[int]:
+        """Features with a state for missing values of which noise hides if there are any."""
+        gaps = zip(self.codec_.features, self._gaps, strict=True)
+        return [
+            i for i, (name, far) in enumerate(gaps) if self.codec_[name].has_missing and far < _GAPS
+        ]
 
     def _tells(self, data: CountedRows, plan: BudgetPlan) -> bool:
         """Whether there are enough records for the gradients of the odds of labels."""
@@ -383,9 +411,14 @@ class MarginalSynthesizer(TableSynthesizer):
         return tree, chosen, counts
 
     def _remarks(self) -> tuple[str, ...]:
+        names = [self.codec_.features[i] for i in self._without_gaps]
+        gaps = (
+            f"no missing values are drawn of {some(names, 30)}: noise hides if there are any",
+        ) * bool(names)
         if not self.tilt or self.tilt_ is not None:
-            return ()
+            return gaps
         return (
+            *gaps,
             f"the odds of labels were not tilted, as tilt=True asks: that needs two labels, two "
             f"columns, and at most {MOST_READINGS} numbers that are read of a row",
         )
@@ -572,6 +605,14 @@ def _hidden(columns: Sequence[Table], sigmas: Sequence[float]) -> tuple[BoolArra
     return tuple(
         table.values.sum(axis=0) < _SURELY * sigma * len(table.values) ** 0.5 for table, sigma in of
     )
+
+
+def _above_noise(columns: Sequence[Table], sigmas: Sequence[float]) -> list[float]:
+    """Return how far the count of the last state of each column stands above 0, in deviations."""
+    return [
+        float(table.values[:, -1].sum()) / (sigma * len(table.values) ** 0.5)
+        for table, sigma in zip(columns, sigmas, strict=True)
+    ]
 
 
 def _joint(counts: Sequence[IntArray]) -> IntArray:
