@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -379,6 +380,8 @@ BAD = {
     "half a character": (b'{"rows": [{"income": 1, "sex": "men", "job": "\\ud800"}]}', 422),
     "a zero": (b'{"rows": [{"income": 1, "sex": "a\\u0000", "job": "cook"}]}', 422),
     "a list": (b'{"rows": [{"income": [1], "sex": "men", "job": "cook"}]}', 422),
+    "a column twice": (b'{"rows": [{"income": 1, "income": 9, "sex": "men", "job": "cook"}]}', 422),
+    "rows twice": (b'{"rows": [{}], "rows": [{"income": 1, "sex": "men", "job": "cook"}]}', 422),
     "deep": (b'{"rows":' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400),
     "a huge number": (b'{"rows": [{"income": ' + b"9" * 5000 + b"}]}", 400),
     "not UTF-8": (b'{"rows": "\xff"}', 400),
@@ -396,12 +399,25 @@ def test_bad_bodies_are_refused_and_nothing_is_counted(what: str, client: Any) -
     assert get(client, "/state").json()["n_decisions"] == 0
 
 
+@pytest.mark.parametrize("said", ['"force": "yes"', '"force": 1', '"force": true, "force": false'])
+def test_a_review_that_may_be_meant_otherwise_is_refused(said: str, client: Any) -> None:
+    case = next(one for one in decided(client, rows(400, 6)) if one["rejected"])
+    said = f'"action": "withdraw", "reason": "r", {said}'
+    headers = as_(client, Role.REVIEWER) | {"Content-Type": "application/json"}
+    one, several = f"{{{said}}}", f'{{"reviews": [{{"id": {case["id"]}, {said}}}]}}'
+    for path, body in (("/queue", several), (f"/queue/{case['id']}", one)):
+        answer = client.post(path, content=body, headers=headers)
+        assert answer.status_code == 422, answer.text
+        (where,) = answer.json()["where"]
+        assert re.search("valid boolean|a key stands twice", where["problem"])
+    assert get(client, "/state").json()["n_reviews"] == {}
+
+
 SAME: dict[str, bytes] = {
     "in order": json.dumps({"rows": rows(30, 12)}).encode(),
     "an unknown group": b'{"rows": [{"income": 1, "sex": "x", "job": "cook"}]}',
     "more columns": b'{"rows": [{"income": 2, "sex": "men", "job": 1.5, "more": [1]}]}',
     "a row that is none": b'{"rows": [1]}',
-    "rows twice": b'{"rows": [], "rows": [{"income": null, "sex": "men", "job": null}]}',
     "spaces": b' \n{"rows" : [ {"income": 1, "sex": "men", "job": "cook"} ] } ',
     "nothing": b"",
     **{what: body for what, (body, _) in BAD.items()},

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
 
 from fastapi import Body, Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -63,6 +65,12 @@ class TokenFirst(APIRoute):
         async def let_in(request: Request) -> Response:
             for ask in asks:
                 await ask(request, await bearer(request))
+            try:
+                json.loads(await request.body(), object_pairs_hook=bodies.once)
+            except bodies.RepeatedKey as error:
+                raise RequestValidationError([{"loc": ("body",), "msg": str(error)}]) from None
+            except (ValueError, RecursionError):
+                pass  # a form, or what the framework tells of
             return await answer(request)
 
         return let_in

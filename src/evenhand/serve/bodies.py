@@ -26,8 +26,20 @@ Text = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_text)]
 """What a person writes; the store can keep it."""
 
 
+class RepeatedKey(ValueError):
+    """A key stands twice in one object, and who reads it last decides which value counts."""
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON whose keys all differ: an ``object_pairs_hook``."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedKey("a key stands twice in one object")
+    return found
+
+
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class DecideBody(_Body):

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenhand.serve import answers
-from evenhand.serve.bodies import KEY
+from evenhand.serve.bodies import KEY, once
 from evenhand.serve.cases import MOST_ROWS
 from evenhand.serve.desk import Desk
 from evenhand.serve.door import Door
@@ -131,7 +131,7 @@ class _Body:
 def _rows(body: bytes | None) -> list[dict[str, Any]] | None:
     """Return the rows of a body; None if it is not as the document says."""
     try:
-        found = None if body is None else json.loads(body)
+        found = None if body is None else json.loads(body, object_pairs_hook=once)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or found.keys() != {"rows"}:
