@@ -308,7 +308,10 @@ def test_the_aggregator_holds_the_sum_of_votes_and_noise_and_makes_a_model_of_it
 
 def test_a_round_that_is_asked_twice_is_paid_twice_or_refused(summed: Path, tmp_path: Path) -> None:
     """The share of the first time is not drawn again: two of them would halve the noise."""
-    run(f"owner noise v0.json --round round.json --out {tmp_path / 's.json'}", exit_code=2)
+    done = run(f"owner noise v0.json --round round.json --out {tmp_path / 's.json'}", exit_code=2)
+    assert "The account 'rounds of o0' has spent epsilon=" in done.stderr
+    assert "If you have one of before, send that file" in done.stderr
+    assert "queries" not in done.stderr
     assert not (tmp_path / "s.json").exists()
     richer = "--account-epsilon 9"
     store = f"--ledger {tmp_path / 'own.db'}"

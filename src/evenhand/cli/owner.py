@@ -286,11 +286,12 @@ def noise(
     Send the file to the party that adds up, which is not the aggregator.
     """
     from evenhand._signing import PrivateKey
+    from evenhand.cli.accounts import in_words
     from evenhand.cli.output import require_place
     from evenhand.owners.noisy_sums import noisy_share
     from evenhand.owners.sum_files import RoundFile, ShareFile
     from evenhand.owners.vote_file import VoteFile
-    from evenhand.privacy import Budget, DatabaseStore, Ledger
+    from evenhand.privacy import Budget, BudgetExceeded, DatabaseStore, Ledger
     from evenhand.privacy.shared_noise import OneShare
 
     require_place(out)
@@ -315,7 +316,15 @@ def noise(
         purpose="a round of noisy sums",
         noise=plan.noise(OneShare),
     )
-    counts = noisy_share(file, plan, own)
+    try:
+        counts = noisy_share(file, plan, own)
+    except BudgetExceeded:
+        raise BudgetExceeded(
+            f"{in_words(account)} A share of this round takes epsilon={plan.epsilon:g}, and does "
+            f"not fit: nothing was charged or drawn. If you have one of before, send that file: "
+            f"two shares of the same votes would halve the noise. Of several rounds say with "
+            f"--account-epsilon what they may cost together, in a new file of --ledger."
+        ) from None
     with whole_file(out) as made:
         made.touch(mode=0o600)
         ShareFile.signed(file.owner, told, counts, signer).write(made)
