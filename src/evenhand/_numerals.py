@@ -43,6 +43,11 @@ def natural_order(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(texts), key=key))
 
 
+def is_numeral(text: str) -> bool:
+    """Whether a text is a number, and not a code with leading zeros."""
+    return _NUMBER.fullmatch(text) is not None
+
+
 def numeral(text: str) -> str:
     """Return a number as it would be written had it been read as one; other texts as they are.
 
@@ -53,7 +58,7 @@ def numeral(text: str) -> str:
     >>> [numeral(text) for text in ("17.0", "+17", "1e2", "2.50", "007", "A1")]
     ['17', '17', '100', '2.5', '007', 'A1']
     """
-    if not _NUMBER.fullmatch(text):
+    if not is_numeral(text):
         return text
     if _WHOLE.fullmatch(text):  # int() reads 4,300 digits at most
         return "0" if text in ("-0", "+0") else text.lstrip("+")

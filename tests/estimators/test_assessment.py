@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,18 @@ def test_what_is_wrong_is_said_before_anything_is_spent(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         assess(**{**people(), "epsilon": 1.0, **changes})
+
+
+@pytest.mark.parametrize(("n", "step", "said"), [(21, 1, True), (20, 1, False), (30, 0.5, True)])
+def test_classes_that_are_many_numbers_are_warned_of(n: int, step: float, said: bool) -> None:
+    age = 20 + step * (np.arange(3000) % n)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assess(age, people()["groups"], epsilon=1.0)
+        assert [f"are {n} different numbers" in str(one.message) for one in found] == [True] * said
+        assess([f"from {a}" for a in age], people()["groups"], epsilon=1.0)
+        assess(age, people()["groups"], epsilon=1.0, classes=sorted(set(age)))
+    assert len(found) == said
 
 
 def test_many_groups_may_be_named() -> None:

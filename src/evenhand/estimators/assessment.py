@@ -8,6 +8,7 @@ noise, on a budget of its own; every number of the assessment is computed from t
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -20,6 +21,7 @@ import pandas as pd
 from evenhand import _checks, _values
 from evenhand._folder import write_folder
 from evenhand._frames import as_pandas, refuse_other_order
+from evenhand._numerals import is_numeral
 from evenhand.estimators.group_shares import pure_claim, release_table
 from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
@@ -37,6 +39,7 @@ DELTA: Final = 1e-5
 
 PURPOSE: Final = "a table of decisions by group"
 FILE: Final = "assessment.json"
+_MANY: Final = 20  # different numbers, from which on they are hardly classes
 _RANGES: Final = "write these into a column of their own, as the names of groups are published"
 
 
@@ -284,6 +287,14 @@ def _names(name: str, given: Sequence[Any] | None, labels: Sequence[Any]) -> tup
             f"All rows have one class, {_values.listed(names)}: there is nothing to compare, and "
             f"nothing was released. Take the column of the decisions; if there are classes that "
             f"nobody got, name all of them with --classes A,B (in Python: classes=)."
+        )
+    if given is None and len(names) > _MANY and all(is_numeral(name) for name in names):
+        warnings.warn(
+            f"the classes are {len(names)} different numbers, as ages or amounts would be: each is "
+            f"compared by itself, and few rows have it. Write ranges of them, such as 'below 40', "
+            f"into a column of their own; or name the classes with --classes A,B (in Python: "
+            f"classes=) if they are meant",
+            stacklevel=3,
         )
     strange = [label for label in there if label not in names]
     if strange or len(names) < 2:
