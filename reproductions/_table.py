@@ -57,6 +57,8 @@ ALGORITHMS = {
     "pfguard_mnist": "made sound: balance within each teacher's own partition; base generators "
     "with an account that adds up, at smaller sizes than the papers'. The mean embedding has no "
     "teachers: what it agrees with is counted apart.",
+    "pfguard_normalization": "fair sampling made sound: weights by public shares, or even within "
+    "each teacher's own partition; GS-WGAN as in [pfguard_teachers](pfguard_teachers.md).",
     "pfguard_sampling": "made sound, save the row of the published sampling, which gives no "
     "guarantee.",
     "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",

@@ -50,6 +50,7 @@ PAPERS = {
     "pfguard_faces": "PFGuard, Sections 5.4 and E.8, Tables 4, 11 and 12",
     "pfguard_sampling": "PFGuard, Appendix E.3, E.5 and E.6, Tables 6, 7 and 8; Table 1",
     "pfguard_mnist": "PFGuard, Section 5.1 and 5.2, Tables 1 to 3",
+    "pfguard_normalization": "PFGuard, Appendix E.4 with its table; Skare et al. 2003",
     "pfguard_teachers": "PFGuard, Sections 4.2 and 5.3, Figure 4",
     "pfguard_unknown": "PFGuard, Section 5.3, Figure 5; Appendix C.3; Choi et al. 2020",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",

@@ -489,6 +489,15 @@ def pfguard_teachers(script: Any) -> Checks:
         yield noisy("all eights", [run[name] for run in row["runs"]], found[name], name)
 
 
+def pfguard_normalization(script: Any) -> Checks:
+    """Shares that are drawn from a part of eight pictures: no noise and no chance."""
+    for row in rows("pfguard_normalization", data="law", at=8):
+        found = script.calculate("law", row["weights"], 8)
+        names = (script.N1, script.N2)
+        old, new = ([one[name] for name in names] for one in (row, found))
+        yield from exact(f"8 pictures, {row['weights']}", old, new, *names)
+
+
 def pfguard_unknown(script: Any) -> Checks:
     """Section C.3 on 3 and 1: the bound by clusters and by labels, with noise drawn anew."""
     for row in rows("pfguard_unknown", data="bound", at=next(iter(script.BOUNDS))):
@@ -790,6 +799,7 @@ CHECKS = {
         pfguard_bias,
         pfguard_faces,
         pfguard_mnist,
+        pfguard_normalization,
         pfguard_sampling,
         pfguard_table5,
         pfguard_table5_methods,
