@@ -52,6 +52,8 @@ ALGORITHMS = {
     "pfguard_bias": "teachers made sound: balance within each teacher's own partition; base "
     "generators with an account that adds up. Elsewhere the mean embedding, which has no "
     "teachers: what it agrees with is counted apart, and says nothing for PFGuard.",
+    "pfguard_clip": "a baseline of the paper: one critic by DP-SGD, whose weighted gradients are "
+    "clipped, so that the claim holds.",
     "pfguard_faces": "G-PATE and DataLens made sound (steps are fixed before, every release is "
     "priced as what leaves), balance within each teacher's own partition; smaller than published.",
     "pfguard_mnist": "made sound: balance within each teacher's own partition; base generators "

@@ -435,6 +435,14 @@ def pfguard_bias(script: Any) -> Checks:
             yield noisy(row["way"], [run[name] for run in row["runs"]], found[name], name)
 
 
+def pfguard_clip(script: Any) -> Checks:
+    """One fit at the smallest clip norm, whose noise is drawn anew."""
+    row = rows("pfguard_clip", way=script.WEIGHTED, clip_norm=script.SMALL)[0]
+    found = script.measure(script.WEIGHTED, script.SMALL, 0)
+    for name in ("snr", "kl", "accuracy"):
+        yield noisy("smallest C", [run[name] for run in row["runs"]], found[name], name)
+
+
 def pfguard_faces(script: Any) -> Checks:
     """Take G-PATE on small faces, without fair sampling."""
     row = rows("pfguard_faces")[0]
@@ -797,6 +805,7 @@ CHECKS = {
         notions_on_adult,
         owners,
         pfguard_bias,
+        pfguard_clip,
         pfguard_faces,
         pfguard_mnist,
         pfguard_normalization,
