@@ -72,8 +72,9 @@ ALGORITHMS = {
     "Predicted groups and clusters are ours; the density ratio is made sound in each teacher's own "
     "part, and without a claim where one model reads all private pictures.",
     "picture_budgets": "ours (`GaussianImages`, no teachers; `DiffusionImages`, a denoiser by "
-    "DP-SGD around it), beside MERF made sound, MEPF with a fit of ours (`public features`), "
-    "and private evolution with a program of ours that draws characters (`evolution`).",
+    "DP-SGD around it), beside MERF made sound, MEPF with a fit of ours (`public features`; `random"
+    " maps` are of a network that nobody trained), and private evolution with a program of ours "
+    "that draws characters (`evolution`).",
     "published_points": "ours, and DP-FERMI made sound; published numbers stand as published.",
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
     "rivals": "each rival made sound for whole records, as its class says; DP2DP's steps and a "
