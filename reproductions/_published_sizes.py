@@ -24,6 +24,7 @@ GS_WGAN = PublishedGSWGANImages(
     critic_rate=1e-4,
     rates=(1e-4, 1e-4),
     n_noise=10,
+    latent="bernoulli",
     width=256,
 )
 G_PATE = GPATEImages(n_teachers=2000, n_noise=100, n_rows=32, n_steps=62)

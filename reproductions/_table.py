@@ -52,11 +52,15 @@ ALGORITHMS = {
     "pfguard_bias": "teachers made sound: balance within each teacher's own partition; base "
     "generators with an account that adds up. Elsewhere the mean embedding, which has no "
     "teachers: what it agrees with is counted apart, and says nothing for PFGuard.",
+    "pfguard_clip": "a baseline of the paper: one critic by DP-SGD, whose weighted gradients are "
+    "clipped, so that the claim holds.",
     "pfguard_faces": "G-PATE and DataLens made sound (steps are fixed before, every release is "
     "priced as what leaves), balance within each teacher's own partition; smaller than published.",
     "pfguard_mnist": "made sound: balance within each teacher's own partition; base generators "
     "with an account that adds up, at smaller sizes than the papers'. The mean embedding has no "
     "teachers: what it agrees with is counted apart.",
+    "pfguard_normalization": "fair sampling made sound: weights by public shares, or even within "
+    "each teacher's own partition; GS-WGAN as in [pfguard_teachers](pfguard_teachers.md).",
     "pfguard_sampling": "made sound, save the row of the published sampling, which gives no "
     "guarantee.",
     "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",
@@ -68,8 +72,9 @@ ALGORITHMS = {
     "Predicted groups and clusters are ours; the density ratio is made sound in each teacher's own "
     "part, and without a claim where one model reads all private pictures.",
     "picture_budgets": "ours (`GaussianImages`, no teachers; `DiffusionImages`, a denoiser by "
-    "DP-SGD around it), beside MERF made sound, MEPF with a fit of ours (`public features`), "
-    "and private evolution with a program of ours that draws characters (`evolution`).",
+    "DP-SGD around it), beside MERF made sound, MEPF with a fit of ours (`public features`; `random"
+    " maps` are of a network that nobody trained), and private evolution with a program of ours "
+    "that draws characters (`evolution`).",
     "published_points": "ours, and DP-FERMI made sound; published numbers stand as published.",
     "reviewers": "ours: `RejectOption` around DP-SGD; the reviewers are simulated.",
     "rivals": "each rival made sound for whole records, as its class says; DP2DP's steps and a "

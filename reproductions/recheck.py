@@ -435,6 +435,14 @@ def pfguard_bias(script: Any) -> Checks:
             yield noisy(row["way"], [run[name] for run in row["runs"]], found[name], name)
 
 
+def pfguard_clip(script: Any) -> Checks:
+    """One fit at the smallest clip norm, whose noise is drawn anew."""
+    row = rows("pfguard_clip", way=script.WEIGHTED, clip_norm=script.SMALL)[0]
+    found = script.measure(script.WEIGHTED, script.SMALL, 0)
+    for name in ("snr", "kl", "accuracy"):
+        yield noisy("smallest C", [run[name] for run in row["runs"]], found[name], name)
+
+
 def pfguard_faces(script: Any) -> Checks:
     """Take G-PATE on small faces, without fair sampling."""
     row = rows("pfguard_faces")[0]
@@ -487,6 +495,15 @@ def pfguard_teachers(script: Any) -> Checks:
     row = rows("pfguard_teachers", data="bias", at=1, sampling=script.FAIR)[0]
     for name in ("snr", "recall", "others"):
         yield noisy("all eights", [run[name] for run in row["runs"]], found[name], name)
+
+
+def pfguard_normalization(script: Any) -> Checks:
+    """Shares that are drawn from a part of eight pictures: no noise and no chance."""
+    for row in rows("pfguard_normalization", data="law", at=8):
+        found = script.calculate("law", row["weights"], 8)
+        names = (script.N1, script.N2)
+        old, new = ([one[name] for name in names] for one in (row, found))
+        yield from exact(f"8 pictures, {row['weights']}", old, new, *names)
 
 
 def pfguard_unknown(script: Any) -> Checks:
@@ -788,8 +805,10 @@ CHECKS = {
         notions_on_adult,
         owners,
         pfguard_bias,
+        pfguard_clip,
         pfguard_faces,
         pfguard_mnist,
+        pfguard_normalization,
         pfguard_sampling,
         pfguard_table5,
         pfguard_table5_methods,

@@ -1,11 +1,15 @@
 """The balanced sampler: exact balance inside a partition, and one record moves one teacher."""
 
+import json
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from runs import FALSE_ALARM
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from evenhand.baselines.pfguard import GlobalSharesTeacherGANImages
 from evenhand.generators import GroupBalancedSampler
@@ -72,6 +76,71 @@ def test_inside_a_partition_every_group_present_is_drawn_alike() -> None:
     rare = int((drawn == 3).sum())
     assert binomtest(rare, n, 1 / 3).pvalue > FALSE_ALARM
     assert binomtest(rare, n, 1 / 3 * 0.9).pvalue < FALSE_ALARM  # the test would see 10 % less
+
+
+def by_definition(ratios: list[Fraction], *, leave_one_out: bool) -> list[Fraction]:
+    """PFGuard, Section E.4: h over N1, which all share, or over the sum of the others, to sum 1."""
+    total = sum(ratios)
+    if leave_one_out:
+        ratios = [h / (total - h) for h in ratios]
+    return [h / sum(ratios) for h in ratios]
+
+
+@pytest.mark.parametrize("leave_one_out", [False, True])
+@pytest.mark.parametrize("scope", ["partition", "public"])
+@given(groups=st.lists(st.integers(0, 2), min_size=2, max_size=8))
+def test_rows_are_drawn_by_the_weights_of_the_definition(
+    scope: str, leave_one_out: bool, groups: list[int]
+) -> None:
+    shares = [Fraction(7, 10), Fraction(2, 10), Fraction(1, 10)]
+    known = tuple(map(float, shares)) if scope == "public" else None
+    sampler = GroupBalancedSampler(scope=scope, shares=known, leave_one_out=leave_one_out)
+    held = [Fraction(groups.count(g)) for g in range(3)] if scope == "partition" else shares
+    wanted = by_definition([1 / held[g] for g in groups], leave_one_out=leave_one_out)
+    assert sampler.probabilities(np.array(groups)) == pytest.approx([float(p) for p in wanted])
+
+
+def test_one_row_is_drawn_for_sure_and_one_that_outweighs_all_others_nearly() -> None:
+    apart = GroupBalancedSampler(scope="public", shares=(1.0, 1e-17), leave_one_out=True)
+    assert apart.probabilities(np.array([1])) == [1.0]
+    assert apart.probabilities(np.array([0, 0, 1])) == pytest.approx([0.0, 0.0, 1.0])
+
+
+def drawn_share(share: float, n: int, *, leave_one_out: bool) -> float:
+    """How often a group of this share is drawn: over every partition of n rows that there is."""
+    sampler = GroupBalancedSampler(
+        scope="public", shares=(1.0 - share, share), leave_one_out=leave_one_out
+    )
+    found = 0.0
+    for held in range(1, n + 1):
+        groups = (np.arange(n) < held).astype(np.int64)
+        found += binom.pmf(held, n, share) * sampler.probabilities(groups)[:held].sum()
+    return float(found)
+
+
+@given(share=st.floats(0.02, 0.49), n=st.integers(2, 30))
+def test_leaving_one_out_draws_nearer_to_even_shares_from_few_rows(share: float, n: int) -> None:
+    plain, apart = (drawn_share(share, n, leave_one_out=out) for out in (False, True))
+    assert abs(apart - 0.5) < abs(plain - 0.5)
+
+
+def test_the_bias_of_shares_falls_with_the_rows_and_leaving_one_out_at_least_their_square() -> None:
+    # Skare et al. 2003: of order 1 / n, and 1 / n**2. With twice the rows half, and a quarter.
+    def ratio(*, leave_one_out: bool) -> float:
+        few, more = (0.5 - drawn_share(0.3, n, leave_one_out=leave_one_out) for n in (200, 400))
+        return few / more
+
+    assert ratio(leave_one_out=False) == pytest.approx(2.0, rel=0.02)
+    assert ratio(leave_one_out=True) > 4.0
+
+
+def test_settings_of_a_sampler_go_through_json_and_older_ones_leave_nothing_out() -> None:
+    sampler = GroupBalancedSampler(scope="public", shares=(0.9, 0.1), leave_one_out=True)
+    saved = json.loads(json.dumps(sampler.to_dict()))
+    assert GroupBalancedSampler.of(saved) == sampler
+    del saved["leave_one_out"]
+    older = GroupBalancedSampler.of(saved)
+    assert older == GroupBalancedSampler(scope="public", shares=(0.9, 0.1))
 
 
 def test_noisy_shares_are_released_through_the_ledger() -> None:

@@ -17,6 +17,7 @@ from evenhand.generators.images.teacher_gan import GSWGANImages
 from evenhand.generators.images.teachers import Teachers
 from evenhand.generators.registry import register
 from evenhand.learners.nets.picture_critics import SLOPE, CriticStack, CriticTraining
+from evenhand.learners.nets.picture_generator import random_inputs
 from evenhand.learners.nets.tensors import seeded
 from evenhand.typing import IntArray
 
@@ -27,7 +28,7 @@ HIDDEN: Final = 64  # width of the hidden layer of a private generator
 class PrivateGenerators:
     """Small generators, one for each critic of a stack and read by nobody else.
 
-    A hidden layer and a sigmoid, from normal inputs and a one-hot condition. (Where no noise is
+    A hidden layer and a sigmoid, from random inputs and a one-hot condition. (Where no noise is
     added to its gradient a sigmoid does not die: these need not be cut as ``GrowingNetwork``.)
 
     Parameters
@@ -35,7 +36,9 @@ class PrivateGenerators:
     stack : CriticStack
         Their critics.
     n_pixels, n_heads, n_noise : int
-        Numbers of a picture, conditions, and normal inputs.
+        Numbers of a picture, conditions, and random inputs.
+    latent : str
+        Distribution of these, see ``GrowingNetwork``.
     stream : torch.Generator
         Seeds first weights and inputs; public.
 
@@ -47,9 +50,16 @@ class PrivateGenerators:
     """
 
     def __init__(
-        self, stack: CriticStack, *, n_pixels: int, n_heads: int, n_noise: int, stream: Any
+        self,
+        stack: CriticStack,
+        *,
+        n_pixels: int,
+        n_heads: int,
+        n_noise: int,
+        latent: str = "normal",
+        stream: Any,
     ) -> None:
-        self._stack, self._stream = stack, stream
+        self._stack, self._stream, self._latent = stack, stream, latent
         self._n_heads, self._n_noise = n_heads, _checks.at_least("n_noise", n_noise, 1)
         self.weights = []
         for n_in, n_out in ((n_noise + n_heads, HIDDEN), (HIDDEN, n_pixels)):
@@ -61,7 +71,7 @@ class PrivateGenerators:
 
     def draw(self, heads: IntArray) -> Any:
         """Every generator's pictures for the same conditions (n,): (n_critics, n, n_pixels)."""
-        noise = torch.randn(len(heads), self._n_noise, generator=self._stream)
+        noise = random_inputs(self._latent, len(heads), self._n_noise, self._stream)
         given_heads = torch.nn.functional.one_hot(torch.as_tensor(heads), self._n_heads)
         given = torch.cat([noise, given_heads.to(noise.dtype)], dim=1)
         first, bias, last, offset = self.weights
@@ -92,7 +102,12 @@ class WarmTeachers(Teachers):
     """
 
     def warm_up(
-        self, n_steps: int, critic_steps: int, heads: Callable[[int], IntArray], n_noise: int
+        self,
+        n_steps: int,
+        critic_steps: int,
+        heads: Callable[[int], IntArray],
+        n_noise: int,
+        latent: str = "normal",
     ) -> Iterator[int]:
         """Train every critic against a generator of its own; see ``PrivateGenerators``.
 
@@ -102,8 +117,8 @@ class WarmTeachers(Teachers):
             Steps of the generators, and of the critics before each.
         heads : callable
             Gives so many conditions of a public distribution.
-        n_noise : int
-            Normal inputs of a generator.
+        n_noise, latent
+            Random inputs of a generator, and their distribution.
 
         Yields
         ------
@@ -116,6 +131,7 @@ class WarmTeachers(Teachers):
                 n_pixels=self._pixels.shape[1],
                 n_heads=self._held.shape[1],
                 n_noise=n_noise,
+                latent=latent,
                 stream=self._shared,
             )
             for _ in range(n_steps):
@@ -195,7 +211,8 @@ class PublishedGSWGANImages(GSWGANImages):
         if self.warm_steps:
             assert isinstance(teachers, WarmTeachers)
             known = partial(self._even, rng=rng)
-            for done in teachers.warm_up(self.warm_steps, self.critic_steps, known, self.n_noise):
+            inputs = (self.n_noise, self.latent)
+            for done in teachers.warm_up(self.warm_steps, self.critic_steps, known, *inputs):
                 progress("warm start", done, self.n_teachers)
         if self.schedule == "all":
             super()._train(teachers, lesson)

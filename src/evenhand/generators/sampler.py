@@ -32,12 +32,21 @@ class GroupBalancedSampler:
         - "noisy": the same with shares that were released through a ledger (``with_noisy_shares``).
     shares : tuple of float, optional
         Share of each group; all but "partition" need them. Greater than 0.
+    leave_one_out : bool
+        Whether a row's weight is divided by the sum of the weights of all *other* rows (Skare et
+        al. 2003; PFGuard's N2), and not by that of all (N1). A partition that holds few rows of a
+        group, or none, draws it less often than is even; with N2 those that hold some make up for
+        more of it. With many rows both are alike.
 
     Privacy
     -------
     "partition" and "public" read the partition's own rows and public values; "noisy" reads in
     addition what was released. So a teacher depends on its own partition alone (the disjointness
     lemma), and drawing with replacement inside it costs nothing, whatever the weights.
+
+    References
+    ----------
+    Kim et al. 2025 (PFGuard, Sections 4.1 and E.4); Skare, Bølviken and Holden 2003.
 
     Examples
     --------
@@ -50,6 +59,7 @@ class GroupBalancedSampler:
 
     scope: str = "partition"
     shares: tuple[float, ...] | None = None
+    leave_one_out: bool = False
 
     def __post_init__(self) -> None:
         _checks.one_of("scope", self.scope, SCOPES)
@@ -71,11 +81,16 @@ class GroupBalancedSampler:
                 _checks.of_type("sampler", given, cls)
             return given
         shares = given["shares"]
-        return cls(scope=given["scope"], shares=None if shares is None else tuple(shares))
+        return cls(
+            scope=given["scope"],
+            shares=None if shares is None else tuple(shares),
+            leave_one_out=given.get("leave_one_out", False),  # older files have none
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; ``of`` reads them."""
-        return {"scope": self.scope, "shares": None if self.shares is None else list(self.shares)}
+        shares = None if self.shares is None else list(self.shares)
+        return {"scope": self.scope, "shares": shares, "leave_one_out": self.leave_one_out}
 
     def with_noisy_shares(
         self,
@@ -166,6 +181,8 @@ class GroupBalancedSampler:
                 raise ValueError("scope='noisy' has no shares yet. Call with_noisy_shares first.")
             _checks.codes("groups", codes, len(self.shares))
             weights = 1.0 / np.array(self.shares)[codes]
+        if self.leave_one_out and len(codes) > 1:
+            weights = weights / _of_others(weights)
         probabilities: FloatArray = weights / weights.sum()
         return probabilities
 
@@ -175,6 +192,14 @@ class GroupBalancedSampler:
             public = (*guarantee.public, "the group shares of the sampler")
             return replace(guarantee, public=public)
         return guarantee
+
+
+def _of_others(weights: FloatArray) -> FloatArray:
+    """Return the sum of all other weights, for each; a large one hides no small ones."""
+    values, at, counts = np.unique(weights, return_inverse=True, return_counts=True)
+    apart = np.where(np.eye(len(values), dtype=bool), counts - 1, counts) @ values
+    found: FloatArray = apart[at]
+    return found
 
 
 BALANCED: Final = GroupBalancedSampler()

@@ -18,6 +18,7 @@ from evenhand.datasets.features import DlibFace, EfficientNetLite0, extract
 from evenhand.datasets.features.efficientnet import EfficientNetMaps
 from evenhand.datasets.features.extraction import BATCH, Features
 from evenhand.datasets.features.extractor import as_floats, resized, with_channels
+from evenhand.datasets.features.random_maps import RandomMaps
 from evenhand.testing.extractors import FeatureExtractorContract, pictures
 from evenhand.typing import Array
 
@@ -30,6 +31,51 @@ class TestEfficientNetLite0(FeatureExtractorContract):
     def extractor(self) -> EfficientNetLite0:
         pytest.importorskip("efficientnet_lite_pytorch", reason="the extra frechet is missing")
         return efficientnet()
+
+
+def assert_slope_is_gradient(made: Any) -> None:
+    rng, step = np.random.default_rng(0), 1e-6
+    at, along = (torch.tensor(rng.random((2, 3, 16, 16))) for _ in range(2))
+    pull = torch.tensor(rng.normal(size=made.dimension))
+    (gradient,) = torch.autograd.grad((made.of(at.requires_grad_()) @ pull).sum(), at)
+    moved = [(made.of(at + s * along) @ pull).sum().item() for s in (-step, step)]
+    slope = (moved[1] - moved[0]) / (2 * step)
+    assert (gradient * along).sum().item() == pytest.approx(slope, rel=1e-4)
+
+
+@pytest.mark.torch
+class TestRandomMaps(FeatureExtractorContract):
+    def extractor(self) -> RandomMaps:
+        return RandomMaps.load((3, 16, 16))
+
+    def test_its_blocks_are_convolutions_and_rectifiers_and_the_squares_stand_beside(self) -> None:
+        made = self.extractor()
+        found = made.transform(pictures()).astype(np.float64)
+        assert np.abs(np.linalg.norm(found, axis=1) - 1.0).max() < 1e-6
+        # By hand, of the second block: a sum over the places of a filter, in NumPy.
+        maps = made.prepared(pictures()).astype(np.float64)
+        for weights in (w.numpy().astype(np.float64) for w in made.filters[:2]):
+            padded, side = np.pad(maps, ((0, 0), (0, 0), (1, 1), (1, 1))), maps.shape[2]
+            parts = [
+                np.einsum("ncij,oc->noij", padded[:, :, i : i + side : 2, j : j + side : 2], w)
+                for (i, j), w in ((at, weights[:, :, at[0], at[1]]) for at in np.ndindex(3, 3))
+            ]
+            maps = np.maximum(sum(parts), 0.0)
+        flat, start = maps.reshape(len(maps), -1), 2 * 16 * 8 * 8
+        for own in (flat, flat**2):
+            wanted = own / np.linalg.norm(own, axis=1, keepdims=True) / 8**0.5
+            assert np.abs(found[:, start : start + own.shape[1]] - wanted).max() < 1e-5
+            start += own.shape[1]
+
+    def test_its_gradient_is_that_of_its_numbers(self) -> None:
+        assert_slope_is_gradient(self.extractor())
+
+    def test_its_weights_are_public_and_of_the_size_of_what_a_rectifier_halves(self) -> None:
+        one, two = self.extractor(), self.extractor()
+        assert one.digest == two.digest != RandomMaps.load((3, 16, 16), (0, 1)).digest
+        for weights in one.filters[1:]:  # of 4,608 numbers and more: five standard errors
+            size = weights.pow(2).mean().item() * weights[0].numel() / 2
+            assert size == pytest.approx(1.0, abs=0.105)
 
 
 @pytest.mark.torch
@@ -51,15 +97,9 @@ class TestEfficientNetMaps(FeatureExtractorContract):
 
     def test_its_gradient_is_that_of_its_numbers(self) -> None:
         self.extractor()
-        made, step = EfficientNetMaps.load((3, 16, 16), (0, 2, 4, 8)), 1e-6
+        made = EfficientNetMaps.load((3, 16, 16), (0, 2, 4, 8))
         made.network.double()  # so that a difference tells the slope
-        rng = np.random.default_rng(0)
-        at, along = (torch.tensor(rng.random((2, 3, 16, 16))) for _ in range(2))
-        pull = torch.tensor(rng.normal(size=made.dimension))
-        (gradient,) = torch.autograd.grad((made.of(at.requires_grad_()) @ pull).sum(), at)
-        moved = [(made.of(at + s * along) @ pull).sum().item() for s in (-step, step)]
-        slope = (moved[1] - moved[0]) / (2 * step)
-        assert (gradient * along).sum().item() == pytest.approx(slope, rel=1e-4)
+        assert_slope_is_gradient(made)
 
     def test_other_blocks_are_another_extractor(self) -> None:
         assert maps((3, 16, 16), (0, 2)).digest != maps((3, 16, 16), (0, 4)).digest

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from marks import FAINT
 
+from evenhand._extras import installed
 from evenhand.generators import GeneratorDamaged, load
 from evenhand.generators.images import public_features
 from evenhand.generators.images.public_features import PublicFeatureImages
@@ -14,11 +15,13 @@ from evenhand.privacy import Budget, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
 from evenhand.testing.generators import ImageSynthesizerContract, pictures
 
-pytest.importorskip("efficientnet_lite_pytorch", reason="the extra frechet is missing")
-
 BUDGET = Budget(epsilon=5.0, delta=1e-5)
 
 pytestmark = [pytest.mark.torch, FAINT]
+
+TRAINED = pytest.mark.skipif(
+    not installed("efficientnet_lite_pytorch"), reason="the extra frechet is missing"
+)
 
 
 def new(**settings: Any) -> PublicFeatureImages:
@@ -26,11 +29,39 @@ def new(**settings: Any) -> PublicFeatureImages:
     return PublicFeatureImages(**(small | {"noise": SeededNoise(0), "random_state": 0} | settings))
 
 
+@TRAINED
 class TestPublicFeatures(ImageSynthesizerContract):
     def new(self) -> PublicFeatureImages:
         return new()
 
 
+class TestRandomFeatures(ImageSynthesizerContract):
+    def new(self) -> PublicFeatureImages:
+        return new(network="random")
+
+
+def test_random_convolutions_need_no_extra_and_no_word_about_photographs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
+    images, y, side = pictures(300)
+    made = new(network="random", blocks=None, n_steps=2)
+    claim = made.fit(images, y, sensitive_features=side, budget=BUDGET).guarantee_
+    (named,) = (words for words in claim.public if "random convolutions" in words)
+    assert "maps of blocks 0, 1, 2, 3, and squares" in named
+    assert "trained on nothing" in named
+    assert public_features.OWN_PICTURES not in claim.not_covered
+
+
+def test_what_was_released_of_one_network_is_not_fitted_by_the_other() -> None:
+    images, y, _ = pictures(200)
+    made = new(network="random", n_steps=2).fit(images, y, budget=BUDGET)
+    made.network = "EfficientNet-Lite0"
+    with pytest.raises(ValueError, match="begun with network='random'"):
+        made.refit(n_steps=1)
+
+
+@TRAINED
 def test_the_claim_names_the_network_and_what_it_was_trained_on() -> None:
     images, y, side = pictures(300)
     claim = new(n_steps=2).fit(images, y, sensitive_features=side, budget=BUDGET).guarantee_
@@ -42,6 +73,7 @@ def test_the_claim_names_the_network_and_what_it_was_trained_on() -> None:
     assert public_features.OWN_PICTURES in str(claim)
 
 
+@TRAINED
 def test_the_fit_ends_where_the_noise_explains_the_distance() -> None:
     images, y, _ = pictures(400)
     told: list[tuple[str, int]] = []
@@ -57,6 +89,7 @@ def test_the_fit_ends_where_the_noise_explains_the_distance() -> None:
     assert made.misfit_ < 2.0
 
 
+@TRAINED
 def test_a_saved_network_draws_the_same_and_a_damaged_one_is_refused(tmp_path: Any) -> None:
     images, y, side = pictures(300)
     made = new(n_steps=2).fit(images, y, sensitive_features=side, budget=BUDGET)
@@ -72,11 +105,20 @@ def test_a_saved_network_draws_the_same_and_a_damaged_one_is_refused(tmp_path: A
         load(tmp_path / "other")
 
 
+@TRAINED
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"blocks": ()}, "blocks must be a sequence of at least one of 0 to 15"),
         ({"blocks": (0, 2, 4, 8)}, "Pictures of 8 x 8 are too small for block 8"),
+        (
+            {"network": "random", "blocks": (4,)},
+            "blocks must be a sequence .* of 0 to 3, ascending",
+        ),
+        (
+            {"network": "lite0"},
+            "network must be one of 'EfficientNet-Lite0', 'random', got 'lite0'",
+        ),
         ({"n_steps": 0}, "n_steps must be at least 1"),
         ({"width": 0}, "width must be at least 1"),
     ],

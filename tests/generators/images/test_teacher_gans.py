@@ -72,6 +72,7 @@ class TestGSWGAN(ImageSynthesizerContract):
 class TestConvolutionalGSWGAN(ImageSynthesizerContract):
     def new(self) -> ImageSynthesizer:
         small = {**SMALL, **CONVOLUTIONAL, "filters": (4, 8), "critic_steps": 2}
+        small |= {"latent": "bernoulli", "n_noise": 10}
         return GSWGANImages(**small, noise=SeededNoise(0), random_state=0)
 
 
@@ -366,6 +367,7 @@ def test_what_cannot_run_is_refused_before_anything_is_spent(case: str) -> None:
         (lambda: fitted(DataLensImages, k=65), "k must be at most the numbers of a row"),
         (lambda: fitted(DataLensImages, threshold=-1.0), "threshold must be finite and >= 0"),
         (lambda: fitted(GPATEImages, reach=0.0), "reach must be finite and > 0"),
+        (lambda: fitted(GSWGANImages, latent="coins"), "one of 'normal', 'bernoulli', got"),
         (lambda: fitted(GSWGANImages, network="conv"), "one of 'dense', 'convolutional', got"),
         (lambda: fitted(GSWGANImages, **CONVOLUTIONAL, filters=(0,)), "filters must be at least 1"),
         (lambda: fitted(PublishedGSWGANImages, warm_steps=-1), "warm_steps must be at least 0"),

@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runs import FALSE_ALARM
+from scipy.stats import chisquare
 
 from evenhand.learners.nets.picture_generator import (
+    LATENTS,
     GeneratorTraining,
     GrowingNetwork,
     draw_pictures,
@@ -63,11 +66,14 @@ def test_a_generator_makes_what_its_layers_make_one_by_one(
     torch.testing.assert_close(network.raw(weights, noise, heads), h, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("latent", LATENTS)
 @pytest.mark.parametrize("residual", [False, True])
 def test_a_generator_that_follows_a_gradient_draws_one_condition_bright_and_one_dark(
-    residual: bool,
+    residual: bool, latent: str
 ) -> None:
-    network = GrowingNetwork(shape=(1, 14, 14), n_heads=2, n_noise=4, width=8, residual=residual)
+    network = GrowingNetwork(
+        shape=(1, 14, 14), n_heads=2, n_noise=4, latent=latent, width=8, residual=residual
+    )
     learner = GeneratorTraining(
         network, n_steps=120, rates=(1e-2, 1e-3), memory=0.8, rng=np.random.default_rng(0)
     )
@@ -79,3 +85,26 @@ def test_a_generator_that_follows_a_gradient_draws_one_condition_bright_and_one_
     of_each = drawn.mean(axis=(1, 2, 3))
     assert of_each[heads == 0].max() < 0.2
     assert of_each[heads == 1].min() > 0.8
+
+
+def test_coins_are_fair_and_independent_and_give_each_condition_as_many_pictures_as_they_fall() -> (
+    None
+):
+    network = GrowingNetwork(shape=(1, 4, 4), n_heads=2, n_noise=3, latent="bernoulli", width=8)
+    stream = seeded(np.random.default_rng(0))
+    fell = network.inputs(8_000, stream).numpy()
+    assert set(fell.ravel()) == {0.0, 1.0}
+    codes = (fell @ [4, 2, 1]).astype(np.int64)
+    assert chisquare(np.bincount(codes, minlength=8)).pvalue > FALSE_ALARM
+    tilted = np.random.default_rng(0).binomial(1, 0.45, (8_000, 3)) @ [4, 2, 1]
+    assert chisquare(np.bincount(tilted, minlength=8)).pvalue < FALSE_ALARM  # would be seen
+    weights = {name: w.numpy() for name, w in network.start(stream).items()}
+    heads = np.repeat([0, 1], 300)  # one of 16 is never drawn with probability 16 (7 / 8)**300
+    drawn = draw_pictures(network, weights, heads, np.random.default_rng(1)).reshape(600, -1)
+    for own in (drawn[:300], drawn[300:]):
+        assert len(np.unique(own.round(4), axis=0)) == 8
+
+
+def test_a_latent_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="Did you mean 'bernoulli'"):
+        GrowingNetwork(shape=(1, 4, 4), n_heads=2, latent="bernouli")

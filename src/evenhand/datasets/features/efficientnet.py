@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Final
 
-from evenhand import _checks
 from evenhand._extras import MissingExtra, installed
 from evenhand._torch import torch
 from evenhand.datasets.features.extractor import Float32Array, NetworkExtractor, digest_of_file
+from evenhand.datasets.features.maps import NetworkMaps, checked_blocks
 from evenhand.typing import Array
 
 SIDE: Final = 128
@@ -74,20 +73,16 @@ class EfficientNetLite0(_Lite0):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EfficientNetMaps(_Lite0):
-    """The maps that some blocks of EfficientNet-Lite0 put out, place by place, and their squares.
+class EfficientNetMaps(_Lite0, NetworkMaps):
+    """The maps that some blocks of EfficientNet-Lite0 put out; see ``NetworkMaps``.
 
-    Maps of pictures as large as they are, each block's scaled to length 1 and its squares as well;
-    all together have length 1. Their means are first and second moments at each place, which say
-    how pictures look (Harder et al. 2023). Make it with ``EfficientNetMaps.load``; needs the extra
-    ``frechet``.
+    Make it with ``EfficientNetMaps.load``; needs the extra ``frechet``.
     """
 
-    blocks: tuple[int, ...]
-    """Of 0 to 15; a later one sees a larger part of the picture."""
-
     @classmethod
-    def load(cls, size: tuple[int, int, int], blocks: Sequence[int]) -> EfficientNetMaps:
+    def load(
+        cls, size: tuple[int, int, int], blocks: Sequence[int] = (0, 2, 4, 8)
+    ) -> EfficientNetMaps:
         """Read the weights that the extra installed, for pictures of one size.
 
         Parameters
@@ -95,15 +90,9 @@ class EfficientNetMaps(_Lite0):
         size : tuple of int
             Channels, height and width of the pictures; grey ones are repeated.
         blocks : sequence of int
-            At least one, ascending.
+            At least one of 0 to 15, ascending.
         """
-        given = tuple(blocks) if isinstance(blocks, Sequence) else ()
-        chosen = tuple(_checks.at_least("blocks", block, 0) for block in given)
-        if not chosen or list(chosen) != sorted(set(chosen)) or chosen[-1] >= N_BLOCKS:
-            raise ValueError(
-                f"blocks must be a sequence of at least one of 0 to {N_BLOCKS - 1}, ascending, "
-                f"each once, such as (0, 2, 4, 8); got {blocks!r}."
-            )
+        chosen = checked_blocks(blocks, N_BLOCKS)
         read = cls._read("EfficientNetMaps")
         read["network"].to(memory_format=torch.channels_last)  # twice as fast
         made = cls(
@@ -114,36 +103,20 @@ class EfficientNetMaps(_Lite0):
             **read,
         )
         try:
-            found = made.of(torch.zeros(1, *size))
+            return made.measured(size)
         except RuntimeError:  # a convolution is larger than the maps that reach it
             raise ValueError(
                 f"Pictures of {size[1]} x {size[2]} are too small for block {chosen[-1]} of "
                 f"EfficientNet-Lite0. Take earlier ones: blocks=(0, 2, 4) read pictures of 8 x 8 "
                 f"and more, blocks=(0, 2, 4, 8) of 16 x 16."
             ) from None
-        return replace(made, dimension=int(found.shape[1]))
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 digest of the weights, of how pictures are prepared, and of the blocks."""
-        return hashlib.sha256(f"{super().digest} {self.blocks}".encode()).hexdigest()
-
-    def run(self, inputs: Float32Array) -> Array:
-        """Return the maps of prepared pictures."""
-        with torch.no_grad():
-            found: Array = self._maps(torch.from_numpy(inputs)).numpy()
-        return found
-
-    def of(self, pixels: Any) -> Any:
-        """Return features (n, dimension) of a tensor (n, c, h, w) in [0, 1], with its gradient."""
-        return self._maps((pixels.expand(-1, 3, -1, -1) - self.mean[0]) / self.sd[0])
-
-    def _maps(self, inputs: Any) -> Any:
+    def put_out(self, inputs: Any) -> list[Any]:
+        """Return the maps of each of ``blocks``."""
         net, found = self.network.to(inputs.device), []
         maps = net._swish(net._bn0(net._conv_stem(inputs)))
         for i, block in enumerate(net._blocks[: self.blocks[-1] + 1]):
             maps = block(maps)
             if i in self.blocks:
-                flat = maps.flatten(1)
-                found += [torch.nn.functional.normalize(part) for part in (flat, flat**2)]
-        return torch.cat(found, dim=1) / len(found) ** 0.5
+                found.append(maps)
+        return found

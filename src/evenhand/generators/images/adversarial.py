@@ -23,6 +23,7 @@ from evenhand.generators.sampler import GroupBalancedSampler
 from evenhand.generators.synthesizer import SamplingSynthesizer, TorchSynthesizer
 from evenhand.learners.nets.picture_critics import ConvCritic, CriticNetwork, DenseCritic
 from evenhand.learners.nets.picture_generator import (
+    LATENTS,
     GeneratorTraining,
     GrowingNetwork,
     draw_pictures,
@@ -86,6 +87,9 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
         Learning rate of a critic's Adam.
     n_noise, width : int
         See ``GrowingNetwork``.
+    latent : {"normal", "bernoulli"}
+        Distribution of the generator's ``n_noise`` random inputs. "bernoulli": 0 or 1, as GS-WGAN
+        has ten of; a condition has at most ``2**n_noise`` different pictures then.
     rates : (float, float)
         Learning rate of the generator at the first and at the last step.
     sampler : GroupBalancedSampler or None
@@ -114,6 +118,7 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
     rates: Sequence[float] = (1e-2, 3e-4)
     critic_rate: float = 1e-3
     n_noise: int = 16
+    latent: str = "normal"
     width: int = 48
     neighbors: str = field(default="replace one", init=False)
 
@@ -223,6 +228,7 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
             shape=self.codec_.size,
             n_heads=n_heads,
             n_noise=self.n_noise,
+            latent=self.latent,
             width=self.width,
             residual=self.network == "convolutional",
         )
@@ -248,6 +254,7 @@ class AdversarialImages(SamplingSynthesizer, TorchSynthesizer, ImageSynthesizer)
 
     def _check(self) -> None:
         _checks.one_of("network", self.network, NETWORKS)
+        _checks.one_of("latent", self.latent, LATENTS)
         if len(self.rates) != 2:
             raise ValueError(f"rates are the first and the last one, got {self.rates!r}.")
         for rate in self.rates:

@@ -8,10 +8,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from evenhand import _values
+from evenhand import _checks, _values
 from evenhand._torch import torch
 from evenhand.datasets.features.efficientnet import EfficientNetMaps
 from evenhand.datasets.features.extractor import ExtractorRecord
+from evenhand.datasets.features.maps import NetworkMaps
+from evenhand.datasets.features.random_maps import RandomMaps
 from evenhand.generators.budget_plan import under
 from evenhand.generators.feature_means import FeatureMeans
 from evenhand.generators.images.codec import EncodedImages, FloatPixels
@@ -25,6 +27,12 @@ from evenhand.learners.nets.picture_generator import (
 from evenhand.learners.nets.tensors import array, floats
 from evenhand.privacy import Budget, Guarantee, Ledger
 from evenhand.typing import Array, IntArray
+
+NETWORKS: Final[Mapping[str, type[EfficientNetMaps] | type[RandomMaps]]] = {
+    "EfficientNet-Lite0": EfficientNetMaps,
+    "random": RandomMaps,
+}
+"""Whose maps are released."""
 
 RATES: Final = (3e-3, 1e-4)
 """Of the fit, from its first step to its last."""
@@ -43,8 +51,8 @@ _WEIGHT: Final = "painter: "
 class PublicFeatureImages(EmbeddedImages):
     """Draw pictures that look to a public network as the private ones do, on average.
 
-    1. Pictures become the maps of blocks of EfficientNet-Lite0 and their squares
-       (``EfficientNetMaps``), of length 1 in all.
+    1. Pictures become the maps of blocks of a public network and their squares (``NetworkMaps``),
+       of length 1 in all.
     2. Their sums by label and group, with the counts, are one Gaussian release.
     3. A convolutional network from random numbers and a condition to pixels is fitted to the noisy
        means by Adam, on an estimate of the squared distance without bias; every label and group
@@ -52,9 +60,13 @@ class PublicFeatureImages(EmbeddedImages):
 
     Parameters
     ----------
-    blocks : sequence of int
-        Of EfficientNet-Lite0, 0 to 15, ascending. Later ones see larger parts, and need larger
-        pictures: the default is for 16 x 16 and more.
+    network : {"EfficientNet-Lite0", "random"}
+        "EfficientNet-Lite0": trained on photographs of ImageNet. "random": four convolutions with
+        weights from a public seed, which were trained on nothing (``RandomMaps``).
+    blocks : sequence of int, optional
+        Whose maps: 0 to 15 of EfficientNet-Lite0, 0 to 3 of "random", ascending. Later ones see
+        larger parts, and need larger pictures: the default, (0, 2, 4, 8) or all four, is for 16 x
+        16 and more.
     n_steps, n_samples : int
         Steps of the fit, at most, and pictures drawn in each.
     width : int
@@ -68,13 +80,14 @@ class PublicFeatureImages(EmbeddedImages):
     Neighbors : add or remove one picture or unit; or replace one picture.
     Sensitivity : ``sqrt(2)`` (features of norm 1, and a count), 2 for "replace one".
     Cost : one Gaussian release; the fit reads what was released.
-    Public : the network, which the claim names. It was trained on photographs of ImageNet, in which
-        a private picture might be: the claim is about the pictures that ``fit`` was given alone.
+    Public : the network, which the claim names. EfficientNet-Lite0 was trained on photographs of
+        ImageNet, in which a private picture might be: the claim is about the pictures that ``fit``
+        was given alone.
 
     Notes
     -----
-    Needs the extra ``frechet``. A fit takes minutes, and what it draws is sharp, where
-    ``GaussianImages`` draws what is out of focus (``reproductions/picture_budgets.py``).
+    EfficientNet-Lite0 needs the extra ``frechet``. A fit takes minutes, and what it draws is sharp,
+    where ``GaussianImages`` draws what is out of focus (``reproductions/picture_budgets.py``).
 
     References
     ----------
@@ -88,14 +101,19 @@ class PublicFeatureImages(EmbeddedImages):
 
     record_: ExtractorRecord = field(init=False)
 
-    blocks: Sequence[int] = (0, 2, 4, 8)
+    network: str = next(iter(NETWORKS))
+    blocks: Sequence[int] | None = None
     n_steps: int = 1200
     n_samples: int = 200
     width: int = 64
 
-    def _features(self, rng: np.random.Generator) -> EfficientNetMaps:
+    def _maps(self, size: tuple[int, int, int]) -> NetworkMaps:
+        network = NETWORKS[_checks.one_of("network", self.network, NETWORKS)]
+        return network.load(size) if self.blocks is None else network.load(size, self.blocks)
+
+    def _features(self, rng: np.random.Generator) -> NetworkMaps:
         del rng  # nothing is drawn
-        features = EfficientNetMaps.load(self.codec_.size, self.blocks)
+        features = self._maps(self.codec_.size)
         record = str(ExtractorRecord.of(features))
         if self.is_fitted_ and record not in self.guarantee_.public:
             raise ValueError(
@@ -105,7 +123,7 @@ class PublicFeatureImages(EmbeddedImages):
         return features
 
     def _foresee(self, known: EncodedImages) -> None:
-        self.record_ = ExtractorRecord.of(EfficientNetMaps.load(known.pixels[0].shape, self.blocks))
+        self.record_ = ExtractorRecord.of(self._maps(known.pixels[0].shape))
         super()._foresee(known)
 
     def _memory(self, data: EncodedImages) -> tuple[str, float, str]:
@@ -119,6 +137,8 @@ class PublicFeatureImages(EmbeddedImages):
 
     def _claim(self, budget: Budget, ledger: Ledger, public: Sequence[str]) -> Guarantee:
         claim = super()._claim(budget, ledger, (*public, str(self.record_)))
+        if NETWORKS[self.network] is RandomMaps:
+            return claim
         return replace(claim, not_covered=(*claim.not_covered, OWN_PICTURES))
 
     @property
@@ -133,7 +153,7 @@ class PublicFeatureImages(EmbeddedImages):
 
     def _fit_of(
         self,
-        features: EfficientNetMaps,
+        features: NetworkMaps,
         released: FeatureMeans,
         seen: IntArray,
         rng: np.random.Generator,
@@ -167,7 +187,7 @@ class PainterFit:
 
     Parameters
     ----------
-    features : EfficientNetMaps
+    features : NetworkMaps
     released : FeatureMeans
     seen : ndarray of int64
         Combinations of label and group that are fitted, each of which counts alike.
@@ -180,7 +200,7 @@ class PainterFit:
 
     def __init__(
         self,
-        features: EfficientNetMaps,
+        features: NetworkMaps,
         released: FeatureMeans,
         seen: IntArray,
         *,

@@ -24,6 +24,8 @@ PULL_INSIDE: Final = 0.05
 
 CHUNK: Final = 1000  # pictures drawn at a time
 
+LATENTS: Final = ("normal", "bernoulli")
+
 _MEAN: Final = "mean of "
 
 Weights = dict[str, Any]
@@ -46,7 +48,9 @@ class GrowingNetwork:
     n_heads: int
     """Conditions; each is one of the inputs, one-hot."""
     n_noise: int = 16
-    """Normal inputs beside it."""
+    """Random inputs beside it."""
+    latent: str = "normal"
+    """Their distribution; "bernoulli" is 0 or 1, each as likely, as in GS-WGAN."""
     width: int = 48
     """Maps of the first layer; halved with every doubling."""
     residual: bool = False
@@ -59,6 +63,7 @@ class GrowingNetwork:
             _checks.at_least("every side of shape", side, 1)
         _checks.at_least("n_heads", self.n_heads, 1)
         _checks.at_least("n_noise", self.n_noise, 1)
+        _checks.one_of("latent", self.latent, LATENTS)
         _checks.at_least("width", self.width, 1)
 
     @property
@@ -108,6 +113,10 @@ class GrowingNetwork:
                 weights[name] = scale * torch.randn(shape, generator=stream)
         return weights
 
+    def inputs(self, n: int, stream: Any) -> Any:
+        """Draw the random inputs of ``n`` pictures, (n, n_noise)."""
+        return random_inputs(self.latent, n, self.n_noise, stream)
+
     def raw(self, weights: Mapping[str, Any], noise: Any, heads: Any) -> Any:
         """Pixels before they are cut to [0, 1]; (n, channels, height, width)."""
         nn = torch.nn.functional
@@ -124,6 +133,13 @@ class GrowingNetwork:
             h = _level(nn.leaky_relu(h, 0.2))
         i = len(self.sides) - 1
         return nn.conv2d(h, weights[f"conv{i}.weight"], weights[f"conv{i}.bias"], padding=1)
+
+
+def random_inputs(latent: str, n: int, n_noise: int, stream: Any) -> Any:
+    """Draw (n, n_noise) inputs of a distribution of ``LATENTS``."""
+    if latent == "bernoulli":
+        return torch.randint(0, 2, (n, n_noise), generator=stream).float()
+    return torch.randn(n, n_noise, generator=stream)
 
 
 def _level(h: Any) -> Any:
@@ -164,7 +180,7 @@ class GeneratorTraining:
 
     def draw(self, heads: IntArray) -> Any:
         """Pictures for conditions (n,): (n, channels, h, w), with a gradient if it is on."""
-        noise = torch.randn(len(heads), self.network.n_noise, generator=self._stream)
+        noise = self.network.inputs(len(heads), self._stream)
         return self.network.raw(self._weights, noise, torch.as_tensor(heads))
 
     def follow(self, raw: Any, gradient: FloatArray) -> None:
@@ -206,7 +222,7 @@ def draw_pictures(
     with computing(), torch.no_grad():
         for start in range(0, len(heads), CHUNK):
             some = torch.as_tensor(heads[start : start + CHUNK])
-            noise = torch.randn(len(some), network.n_noise, generator=stream)
+            noise = network.inputs(len(some), stream)
             parts.append(array(network.raw(loaded, noise, some).clamp(0.0, 1.0)))
     empty = np.zeros((0, *network.shape), dtype=np.float32)
     return np.concatenate([empty, *parts])
