@@ -486,6 +486,16 @@ def test_the_verdicts_of_teachers_on_rare_and_unknown_groups_follow_from_their_s
                 assert all(run[key] == row[key] for key in same for run in row["runs"])
 
 
+def test_what_is_said_of_two_normalisations_follows_from_saved_runs_and_from_the_sampler() -> None:
+    module, rows = script("pfguard_normalization"), saved("pfguard_normalization")["rows"]
+    drawn = [row for row in rows if row["data"] == "digits"]
+    runs = [run for row in drawn for run in row.get("runs", ())]
+    assert module.rows_of(runs, "digits", 5) == drawn
+    assert module.rows_of(runs[::-1], "digits", 5) == drawn
+    for row in (row for row in rows if row["data"] == "law" and row["at"] <= 4):
+        assert module.calculate("law", row["weights"], row["at"]) == pytest.approx(row)
+
+
 def test_claims_about_the_bound_have_their_sign_from_what_falls() -> None:
     module = script("pfguard_teachers")
 
