@@ -486,6 +486,35 @@ def test_the_verdicts_of_teachers_on_rare_and_unknown_groups_follow_from_their_s
                 assert all(run[key] == row[key] for key in same for run in row["runs"])
 
 
+def test_what_is_said_of_two_normalisations_follows_from_saved_runs_and_from_the_sampler() -> None:
+    module, rows = script("pfguard_normalization"), saved("pfguard_normalization")["rows"]
+    drawn = [row for row in rows if row["data"] == "digits"]
+    runs = [run for row in drawn for run in row.get("runs", ())]
+    assert module.rows_of(runs, "digits", 5) == drawn
+    assert module.rows_of(runs[::-1], "digits", 5) == drawn
+    for row in (row for row in rows if row["data"] == "law" and row["at"] <= 4):
+        assert module.calculate("law", row["weights"], row["at"]) == pytest.approx(row)
+
+
+def test_claims_about_the_clip_norm_have_their_sign_from_what_is_harmed() -> None:
+    module = script("pfguard_clip")
+
+    def rows(kl: tuple[float, ...], far: tuple[float, ...]) -> list[dict[str, Any]]:
+        known = {module.WEIGHTED: zip(module.CLIPS, kl, far, strict=True)}
+        known[module.NONE] = ((at, 0.4, 5.0) for at in module.CASES[module.NONE])
+        return [
+            {"way": way, "clip_norm": at, "runs": [{"kl": k, "far": f, "accuracy": 1 - f / 10}] * 3}
+            for way, every in known.items()
+            for at, k, f in every
+        ]
+
+    # By hand: a small C undoes what reweighting does, and a large one drowns the pictures.
+    harmed = rows((0.4, 0.2, 0.1, 0.1, 0.1), (3.0, 3.0, 3.0, 5.0, 9.0))
+    assert [claim["agrees"] for claim in module.claims(harmed)] == ["yes"] * 4
+    turned = rows((0.1, 0.1, 0.3, 0.4, 0.4), (9.0, 9.0, 5.0, 3.0, 3.0))
+    assert [claim["agrees"] for claim in module.claims(turned)] == ["no"] * 4
+
+
 def test_claims_about_the_bound_have_their_sign_from_what_falls() -> None:
     module = script("pfguard_teachers")
 
