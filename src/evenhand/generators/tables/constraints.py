@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -117,6 +118,8 @@ def _ordered(rows: pd.DataFrame, name: str) -> pd.Series[Any]:
     if not (column.is_number or column.is_date):
         raise ValueError(
             f"Column {name!r} is {column.dtype}: an order or a range is one of numbers or "
-            f"dates. For text use Constraint.combinations, or a Constraint with keeps= of your own."
+            f"dates. Dates in text are read by pd.to_datetime, or by a schema with "
+            f'{{"name": {json.dumps(name)}, "kind": "date"}}; for other text give the combinations '
+            f"that there may be (--constraint FILE, in Python Constraint.combinations)."
         )
     return column.values
