@@ -282,6 +282,13 @@ def test_a_declared_schema_is_used(town: Path, train: Run) -> None:
     assert schema.names == ("age", "job", "hours", "race")
 
 
+def test_a_schema_of_no_feature_is_refused_with_a_way_out(town: Path, run: Run, asked: Run) -> None:
+    Path("schema.json").write_text(json.dumps({"columns": [{"name": "age", "bounds": [18, 80]}]}))
+    refused = run(*asked({"--schema": "schema.json"}), "--drop", "age", exit_code=2)
+    assert "schema.json declares no feature" in refused.stderr
+    assert "(age). Declare a feature there, or go without --schema" in refused.stderr
+
+
 def test_parquet_and_gzip_are_read_like_csv(town: Path, train: Run) -> None:
     pd.read_csv("private.csv").to_parquet("private.parquet")
     Path("public.csv.gz").write_bytes(gzip.compress(Path("public.csv").read_bytes()))

@@ -406,7 +406,14 @@ def declared_schema(path: Path, roles: Roles) -> Schema:
 
     with as_bad_input(TypeError, KeyError, where=str(path)):
         schema = Schema.load(path)
-    return Schema(columns=tuple(c for c in schema.columns if c.name not in roles.not_features))
+    features = tuple(c for c in schema.columns if c.name not in roles.not_features)
+    if not features:
+        raise ValueError(
+            f"{path} declares no feature: what it declares is the label, the groups or the unit, "
+            f"or left out by --drop ({', '.join(schema.names)}). Declare a feature there, or go "
+            f"without --schema."
+        )
+    return Schema(columns=features)
 
 
 def _refuse_other_kinds(X: TypedTable, X_public: TypedTable) -> None:
