@@ -13,7 +13,7 @@ from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.budget_plan import BudgetPlan
-from evenhand.generators.tables import released_schema
+from evenhand.generators.tables import noisy_range, released_schema
 from evenhand.generators.tables.codec import OTHER, TableCodec
 from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.records import as_roles, read_records
@@ -288,18 +288,18 @@ def test_no_range_of_200_fits_ends_where_noise_alone_put_it(
     # Of 600 ranges one is moved by noise alone, near or far, with probability .06, two with .002.
     assert wild(purchased(200, seed=1)) <= 1
     # The test would see cells that count wherever they are: in .006 of the columns (measured).
-    monkeypatch.setattr(released_schema, "_PER_STEP", 0.0)
+    monkeypatch.setattr(noisy_range, "_PER_STEP", 0.0)
     noisy = np.random.default_rng(0).normal(size=(2000, len(EDGES) - 1))
     noisy[:, np.searchsorted(EDGES, [16, 32, 64])] += 100
-    assert sum(released_schema._bounds(row, 1.0)[1] >= 2048 for row in noisy) > 0
+    assert sum(noisy_range.bounds_of(row, 1.0, EDGES)[1] >= 2048 for row in noisy) > 0
 
 
 def moved(mistake: float, n: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """Count the ranges of constant columns whose ends noise moves further than four cells."""
-    monkeypatch.setattr(released_schema, "_MISTAKE_BEYOND", mistake)
+    monkeypatch.setattr(noisy_range, "_MISTAKE_BEYOND", mistake)
     noisy = np.random.default_rng(0).normal(size=(n, len(EDGES) - 1))
     noisy[:, at := int(np.searchsorted(EDGES, 64.0))] += 100
-    ranges = [released_schema._bounds(row, 1.0) for row in noisy]
+    ranges = [noisy_range.bounds_of(row, 1.0, EDGES) for row in noisy]
     return sum(high > EDGES[at + 5] or low < EDGES[at - 4] for low, high, _ in ranges)
 
 
@@ -332,7 +332,7 @@ def test_amounts_beside_many_zeros_are_told_from_noise_together(
     noisy = released_schema._grid_counts(gain) + rng.normal(0.0, 31.4, (100, len(EDGES) - 1))
     records = np.zeros(100) if gaps else n + rng.normal(0.0, 31.4, 100)
     found = [
-        released_schema._bounds(row, 31.4, EDGES, one)[1]
+        noisy_range.bounds_of(row, 31.4, EDGES, one)[1]
         for row, one in zip(noisy, records, strict=True)
     ]
     n_found = sum(high >= 4096 for high in found)
@@ -460,7 +460,7 @@ def test_released_bounds_stay_within_a_small_dtype_and_drawn_numbers_do(
 def test_a_guess_that_lies_beyond_the_dtype_is_all_of_the_dtype(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(released_schema, "_bounds", lambda *_: (-256.0, -128.0, False))
+    monkeypatch.setattr(released_schema, "bounds_of", lambda *_: (-256.0, -128.0, False))
     frame = table()
     with pytest.warns(UserWarning, match="it is a guess"):
         made = fitted(frame.assign(a=np.ones(len(frame), dtype="uint8")))

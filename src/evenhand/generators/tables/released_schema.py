@@ -26,8 +26,9 @@ from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import OTHER
 from evenhand.generators.tables.dtypes import holds_missing, number_range
+from evenhand.generators.tables.noisy_range import FEW, LOUD, MISTAKE, bounds_of, left_beyond
 from evenhand.generators.tables.records import Records
-from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.typing import FloatArray, IntArray
 
 PURPOSE: Final = "categories and bounds of the columns"
 DECIMALS: Final = "decimals of the columns"
@@ -44,17 +45,8 @@ DAYS: Final[FloatArray] = np.array(_YEARS, dtype="datetime64[D]").astype(np.floa
 """The public grid of bounds of dates, in days since 1970: years, five at a time."""
 
 _DAY: Final = SECONDS["day"]
-_MISTAKE: Final = 0.01  # probability that cells of the grid without records widen the bounds
-_MISTAKE_TOGETHER: Final = 1e-3  # probability that a range is taken from noise alone
-_MISTAKE_BEYOND: Final = 1e-4  # probability that noise alone moves an end beyond a gap
-_WIDEST: Final = 8  # cells: values from 1 to 256, or 100 to 25,600
-_EVERYDAY: Final = 2.0**20  # a range is guessed below that
-_PER_STEP: Final = 0.2  # deviations: a gap of 10 empty cells makes noise a thousandth as likely
-_MOST_FAR: Final = 2.0
 _SURE: Final = 3.0  # deviations, which noise exceeds with a probability of .0013
-_LOUD: Final = 2.5  # deviations, .0062: a false alarm of a warning does less harm than silence
 _LITTLE: Final = 0.01  # share of the records that may be left out without a warning
-_FEW: Final = 0.05  # share of the numbers: hidden by noise, then rounded; beyond a range, unsaid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +229,7 @@ class UndeclaredColumns:
                 named = np.isin(self.texts[name], columns[name].categories)
                 left = float(parts[-1][0] - noisy[named].sum())
                 spread = released.sigma * math.sqrt(1.0 + named.sum())
-                if left >= _LOUD * spread:
+                if left >= LOUD * spread:
                     warnings.append(_left_out(name, least, left, spread, sure=True))
                 elif left + 2.0 * spread >= _LITTLE * float(parts[-1][0]):
                     doubts.append(_left_out(name, least, left, spread, sure=False))
@@ -286,9 +278,9 @@ class UndeclaredColumns:
         """
         column, unit, doubtful = self.records.table[name], None, []
         missing, edges = holds_missing(str(column.dtype)), _edges(column)
-        low, high, sure = _bounds(noisy, sigma, edges, 0.0 if missing else n)
+        low, high, sure = bounds_of(noisy, sigma, edges, 0.0 if missing else n)
         within = (edges[:-1] >= low) & (edges[1:] <= high)
-        left = _beyond(noisy[within], sigma, n) if sure else 0.0
+        left = left_beyond(noisy[within], sigma, n) if sure else 0.0
         beyond = [_moved(name, left, n, gaps=missing)] if left else []
         if not sure:
             doubtful = [f"no range of {name!r} stands out of the noise: it is a guess"]
@@ -478,12 +470,12 @@ def _grid_counts(column: Column) -> IntArray:
 
 def _decimals_shown(noisy: FloatArray, sigma: float) -> int | None:
     """Return the most decimals that stand out of the noise, if it hides few numbers with more."""
-    seen = np.flatnonzero(noisy > -sigma * float(ndtri(_MISTAKE / len(noisy))))
+    seen = np.flatnonzero(noisy > -sigma * float(ndtri(MISTAKE / len(noisy))))
     if not len(seen) or seen[-1] > MOST_DECIMALS_READ:
         return None
     most = int(seen[-1])
     hidden = max(float(noisy[most + 1 :].sum()), 0.0) + _SURE * sigma
-    return most if hidden <= _FEW * float(noisy.sum()) else None
+    return most if hidden <= FEW * float(noisy.sum()) else None
 
 
 def _with_decimals(column: ColumnSchema, decimals: int | None) -> ColumnSchema:
@@ -506,75 +498,3 @@ def _is_infinite(column: Column) -> bool:
 def _edges(column: Column) -> FloatArray:
     """Return the grid of a column, by its dtype."""
     return DAYS if column.is_date else EDGES
-
-
-def _bounds(
-    noisy: FloatArray, sigma: float, edges: FloatArray = EDGES, n: float = 0.0
-) -> tuple[float, float, bool]:
-    """Return smallest and largest value, and whether they stand out of the noise.
-
-    The range grows outward from the cells that stand out most. A cell behind a gap of empty ones
-    has to stand out further: a single cell that noise alone lifts would else make the range of an
-    age end at a million, and all records fall into one bin. So have several cells together; less
-    far where more of the ``n`` records than noise explains, which all have a value, lie beyond.
-    """
-    low, high, sure = _heart(noisy, sigma, edges)
-    if not sure:
-        return float(edges[low]), float(edges[high + 1]), False
-    at, least = np.arange(len(noisy)), -sigma * float(ndtri(_MISTAKE / len(noisy)))
-    seen = np.flatnonzero(noisy > least)
-    while True:
-        for i in seen[seen > high]:
-            if noisy[i] > least + sigma * _farther(edges[high + 1 : i + 1]):
-                high = int(i)
-        for i in seen[seen < low][::-1]:
-            if noisy[i] > least + sigma * _farther(edges[i + 1 : low + 1]):
-                low = int(i)
-        score, first, last = _window(noisy, (at < low) | (at > high))
-        mistake = _MISTAKE if _beyond(noisy[low : high + 1], sigma, n) else _MISTAKE_BEYOND
-        if score <= -sigma * float(ndtri(mistake / (_WIDEST * len(noisy)))):
-            return float(edges[low]), float(edges[high + 1]), True
-        low, high = min(low, first), max(high, last)
-
-
-def _beyond(held: FloatArray, sigma: float, n: float) -> float:
-    """Return how many of n records are beside those of the cells held; 0 where noise may be all."""
-    left, spread = n - float(held.sum()), sigma * math.sqrt(1.0 + len(held))
-    return left if left > max(_LOUD * spread, _FEW * n) else 0.0
-
-
-def _heart(noisy: FloatArray, sigma: float, edges: FloatArray) -> tuple[int, int, bool]:
-    """Return first and last of the neighboring cells that stand out most, and whether they do.
-
-    Records that no cell shows by itself, in a small table, may stand out together. Where nothing
-    does, the guess is among amounts of everyday size, which is a guess of anybody's.
-    """
-    score, low, high = _window(noisy, np.ones(len(noisy), dtype=np.bool_))
-    if score > -sigma * float(ndtri(_MISTAKE_TOGETHER / (_WIDEST * len(noisy)))):
-        return low, high, True
-    everyday = np.abs(edges) <= _EVERYDAY
-    _, low, high = _window(noisy, everyday[:-1] & everyday[1:])
-    return low, high, False
-
-
-def _window(noisy: FloatArray, among: BoolArray) -> tuple[float, int, int]:
-    """Return the neighboring cells that stand out most, as first and last, and how far they do.
-
-    That is their sum over the root of their number, which has the deviation of one cell.
-    """
-    sums, others = (np.concatenate([[0.0], np.cumsum(x)]) for x in (noisy, ~among))
-    best = (-math.inf, 0, 0)
-    for width in range(1, _WIDEST + 1):
-        score = (sums[width:] - sums[:-width]) / math.sqrt(width)
-        score = np.where(others[width:] == others[:-width], score, -math.inf)
-        i = int(score.argmax())
-        best = max(best, (float(score[i]), i, i + width - 1))
-    return best
-
-
-def _farther(between: FloatArray) -> float:
-    """Return the deviations that a cell needs on top, by the edges between it and the range.
-
-    Steps below 1 do not count: a column of zeros and whole numbers has twenty of them empty.
-    """
-    return min(_PER_STEP * max(int((np.abs(between) >= 1.0).sum()) - 1, 0), _MOST_FAR)
