@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import eye_array, hstack, kron, tril, vstack
 from scipy.special import expit
 from sklearn.isotonic import isotonic_regression
-from sklearn.utils.validation import check_is_fitted
 
 from evenhand import _checks
-from evenhand._random import as_generator
-from evenhand.baselines.post_processing import GroupRuleClassifier
+from evenhand.baselines.post_processing import TableRuleClassifier, Trained
 from evenhand.estimators.fitted import FittedModel
-from evenhand.estimators.group_shares import pure_claim, release_table
-from evenhand.estimators.inputs import FitArguments, FitInputs
-from evenhand.estimators.ledgers import SeparateLedgers, own_noise, split_epsilon
+from evenhand.estimators.group_shares import release_table
+from evenhand.estimators.inputs import FitInputs
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import DemographicParity, FairnessKind
 from evenhand.fairness.groups import GroupCodes
 from evenhand.fairness.notion import RateNotion, require_reference
-from evenhand.privacy.table import LaplaceTable
-from evenhand.students.thresholds import NEEDS_GROUP
+from evenhand.privacy import Budget, Ledger
+from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 DEFAULT: Final = DemographicParity(margin=0.05, reference="pairwise")
@@ -48,7 +44,7 @@ LEVEL: Final = 0.95
     )
 )
 @dataclass(eq=False, repr=False)
-class DPBarycenterClassifier(GroupRuleClassifier):
+class DPBarycenterClassifier(TableRuleClassifier):
     """Train privately with the group as a feature, and move each group's scores to a barycenter.
 
     Three steps: logistic regression by DP-SGD that reads the group beside the features; one noisy
@@ -139,53 +135,23 @@ class DPBarycenterClassifier(GroupRuleClassifier):
 
     _: KW_ONLY
     n_bins: int = 20
-    table_budget: float = 0.25
 
     _default: ClassVar[RateNotion] = DEFAULT
     _reads_group: ClassVar[bool] = True
 
-    def _learn(self, given: FitArguments) -> None:
-        pure, left = split_epsilon(self._checked_steps(given.ledger), self._checked_parts())
-        trained = self._train(given, left, as_generator(self.random_state))
+    def _counted(self, trained: Trained, pure: Budget, noise: Noise) -> tuple[Ledger, FloatArray]:
         groups = trained.groups
         shape = (groups.n_groups, self.n_bins)
         cells = np.ravel_multi_index((groups.codes, self._bins(trained.X_encoded, groups)), shape)
-        table_ledger, noisy = release_table(
-            np.bincount(cells, minlength=math.prod(shape)).astype(np.int64),
-            pure,
-            own_noise(self.noise),
-            purpose="table of group and score",
-        )
-        self.table_ = noisy.reshape(shape)
-        self._derive()
-        self.mechanism_ = trained.mechanism
-        self.fairness_kind_ = FairnessKind.DERIVED
-        self.ledger_ = SeparateLedgers(trained.ledger, table_ledger)
-        self.guarantee_ = (trained.claim + pure_claim(table_ledger)).with_warning(NEEDS_GROUP)
-
-    def with_fairness(self, fairness: RateNotion) -> Self:
-        """Return this model with another margin, solved on the table that was released.
-
-        Privacy
-        -------
-        Free: reads the noisy table (post-processing), so trying many margins costs nothing.
-        """
-        check_is_fitted(self, "table_")
-        again = copy.copy(self).set_params(fairness=fairness)
-        again._checked_parts()
-        again._derive()
-        again._fitted = again._describe()
-        derived: Self = again
-        return derived
+        counts = np.bincount(cells, minlength=math.prod(shape)).astype(np.int64)
+        ledger, noisy = release_table(counts, pure, noise, purpose="table of group and score")
+        return ledger, noisy.reshape(shape)
 
     def _derive(self) -> None:
-        """Solve for the transports on the noisy table; reads nothing private."""
-        assert self.budget is not None
         shares, sizes = distributions(self.table_)
         self.acceptance_ = accepted(transports(shares, sizes, self.notion.margin), shares)
         self.table_gap_ = float(np.ptp((self.acceptance_ * shares).sum(axis=1)))
-        pure, _ = split_epsilon(self.budget, self.table_budget)
-        self.noise_bound_ = bound(self.table_, self.acceptance_, LaplaceTable.within(pure).scale)
+        self.noise_bound_ = bound(self.table_, self.acceptance_, self._scale)
 
     def _expected(self, encoded: Array, groups: GroupCodes) -> FloatArray:
         one = self.acceptance_[groups.codes, self._bins(encoded, groups)]

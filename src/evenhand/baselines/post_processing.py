@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self
 
@@ -25,6 +26,7 @@ from evenhand.fairness.notion import RateNotion, rates_of, require_reference
 from evenhand.fairness.notions import require_notion
 from evenhand.learners import DPSGD
 from evenhand.privacy import Budget, Guarantee, Ledger, SubsampledGaussian
+from evenhand.privacy.noise import Noise
 from evenhand.privacy.table import LaplaceTable
 from evenhand.students.decisions import draw
 from evenhand.students.derived import DerivedRule, noise_bound
@@ -152,6 +154,61 @@ class GroupRuleClassifier(NoisyGradientClassifier):
         return encoded, groups
 
 
+@dataclass(eq=False, repr=False)
+class TableRuleClassifier(GroupRuleClassifier):
+    """Base of those whose rule reads one noisy table beside the model; use a subclass.
+
+    A part of epsilon, ``table_budget``, buys the table (Laplace, delta 0), and the steps have the
+    rest. The rule reads the table alone, so another margin is free.
+    """
+
+    _: KW_ONLY
+    table_budget: float = 0.25
+
+    def _learn(self, given: FitArguments) -> None:
+        pure, left = split_epsilon(self._checked_steps(given.ledger), self._checked_parts())
+        trained = self._train(given, left, as_generator(self.random_state))
+        ledger, self.table_ = self._counted(trained, pure, own_noise(self.noise))
+        self._derive()
+        self.mechanism_ = trained.mechanism
+        self.fairness_kind_ = FairnessKind.DERIVED
+        self.ledger_ = SeparateLedgers(trained.ledger, ledger)
+        self.guarantee_ = (trained.claim + pure_claim(ledger)).with_warning(NEEDS_GROUP)
+
+    def with_fairness(self, fairness: RateNotion) -> Self:
+        """Return this model with another margin or notion, solved on the table that was released.
+
+        Privacy
+        -------
+        Free: reads the noisy table (post-processing), so trying many margins costs nothing.
+        """
+        check_is_fitted(self, "table_")
+        again = copy.copy(self).set_params(fairness=fairness)
+        again._checked_parts()
+        again._derive()
+        again._fitted = again._describe()
+        derived: Self = again
+        return derived
+
+    @property
+    def _scale(self) -> float:
+        """Scale of the Laplace noise of the table."""
+        assert self.budget is not None
+        return LaplaceTable.within(split_epsilon(self.budget, self.table_budget)[0]).scale
+
+    @abstractmethod
+    def _checked_parts(self) -> float:
+        """Return ``table_budget``, after a look at the notion and the settings of the rule."""
+
+    @abstractmethod
+    def _counted(self, trained: Trained, pure: Budget, noise: Noise) -> tuple[Ledger, FloatArray]:
+        """Release the table within a budget of delta 0; return its ledger, and the table."""
+
+    @abstractmethod
+    def _derive(self) -> None:
+        """Solve for the rule on the noisy table; reads nothing private."""
+
+
 @registered(
     MethodSpec(
         name="dp-post-processing",
@@ -165,7 +222,7 @@ class GroupRuleClassifier(NoisyGradientClassifier):
     )
 )
 @dataclass(eq=False, repr=False)
-class DPPostProcessingClassifier(GroupRuleClassifier):
+class DPPostProcessingClassifier(TableRuleClassifier):
     """Train privately, count privately how each group is judged, and even the rates at random.
 
     Three steps: logistic regression by DP-SGD with a part of epsilon, blind to groups; a noisy
@@ -242,21 +299,11 @@ class DPPostProcessingClassifier(GroupRuleClassifier):
 
     _: KW_ONLY
     slack: float | None = 0.0
-    table_budget: float = 0.25
 
-    def _learn(self, given: FitArguments) -> None:
-        pure, left = split_epsilon(self._checked_steps(given.ledger), self._checked_parts())
-        trained = self._train(given, left, as_generator(self.random_state))
+    def _counted(self, trained: Trained, pure: Budget, noise: Noise) -> tuple[Ledger, FloatArray]:
         data, groups = trained.data, trained.groups
         decided = self._own_decisions(trained.X_encoded, groups)
-        table_ledger, self.table_ = release_decisions(
-            groups, data.y_private, decided, data.n_classes, pure, own_noise(self.noise)
-        )
-        self._derive()
-        self.mechanism_ = trained.mechanism
-        self.fairness_kind_ = FairnessKind.DERIVED
-        self.ledger_ = SeparateLedgers(trained.ledger, table_ledger)
-        self.guarantee_ = (trained.claim + pure_claim(table_ledger)).with_warning(NEEDS_GROUP)
+        return release_decisions(groups, data.y_private, decided, data.n_classes, pure, noise)
 
     def _own_decisions(self, encoded: Array, groups: GroupCodes) -> IntArray:
         """Return the class codes that the model below the rule gives."""
@@ -288,21 +335,6 @@ class DPPostProcessingClassifier(GroupRuleClassifier):
         self.rule_, self.table_ = fitted.derived.rule, fitted.derived.table
         self.table_gap_, self.noise_bound_ = fitted.derived.gap, fitted.derived.beyond
 
-    def with_fairness(self, fairness: RateNotion) -> Self:
-        """Return this model with another margin or notion, solved on the table that was released.
-
-        Privacy
-        -------
-        Free: reads the noisy table (post-processing), so trying many margins costs nothing.
-        """
-        check_is_fitted(self, "rule_")
-        again = copy.copy(self).set_params(fairness=fairness)
-        again._checked_parts()
-        again._derive()
-        again._fitted = again._describe()
-        derived: Self = again
-        return derived
-
     def _checked_parts(self) -> float:
         notion = require_notion(self.notion, "For no margin use DPSGDClassifier.")
         require_reference(notion, "pairwise", "The rule")
@@ -315,11 +347,7 @@ class DPPostProcessingClassifier(GroupRuleClassifier):
         return DerivedRule.fit(self.table_, fairness)
 
     def _derive(self) -> None:
-        """Solve for the rule on the noisy table; reads nothing private."""
-        assert self.budget is not None
-        pure, _ = split_epsilon(self.budget, self.table_budget)
-        scale = LaplaceTable.within(pure).scale
-        self.noise_bound_ = noise_bound(self.table_, self.notion, scale=scale)
+        self.noise_bound_ = noise_bound(self.table_, self.notion, scale=self._scale)
         slack = self.noise_bound_ if self.slack is None else self.slack
         allowed = min(1.0, self.notion.margin + slack)
         self.rule_ = self._rule_within(replace(self.notion, margin=allowed))
