@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from _paired import differences
-from _table import Mean, interval, rule, select
+from _table import Mean, interval, rule, select, write
 
 DEFAULT = "default"
 EPSILONS = (1.0, 3.0)
@@ -71,3 +71,27 @@ def lines(rows: Rows, found: Rows, ways: Iterable[str], tables: Sequence[str]) -
         own = select(rows, way=way, epsilon=epsilon)
         means = [interval(row["error"] for row in select(own, table=table)) for table in tables]
         yield f"| {way}, {epsilon:g} | {' | '.join(f'{mean:.4f}' for mean in means)} |"
+
+
+def save(
+    name: str,
+    title: str,
+    rows: Rows,
+    *,
+    ways: Sequence[str],
+    tables: Sequence[str],
+    seeds: int,
+    again: int,
+    commit: str,
+) -> None:
+    """Write rows and verdicts as JSON, and as tables."""
+    found = verdicts(rows, ways, tables, seeds, again)
+    about = {"commit": commit, "seeds": seeds, "again": again, "verdicts": found, "rows": rows}
+    write(
+        name,
+        about,
+        f"# {title}\n",
+        f"`python reproductions/{name}.py --save`; the ways and the rule stand in the script. "
+        f"Errors on inner rows of training parts, means over splits. Commit {commit}.\n",
+        *lines(rows, found, ways, tables),
+    )

@@ -34,11 +34,12 @@ import warnings
 from itertools import combinations
 from typing import Any
 
+import _tried
 import numpy as np
 from _inner import LOADERS as EVERY
 from _inner import inner
-from _table import Runs, asked, commit, write
-from _tried import DEFAULT, DELTA, EPSILONS, lines, verdicts
+from _table import Runs, asked, commit
+from _tried import DEFAULT, DELTA, EPSILONS
 
 from evenhand import Budget, DPSGDClassifier
 from evenhand.datasets import PublicEncoder
@@ -162,16 +163,8 @@ def measure(seed: int, table: str) -> list[dict[str, Any]]:
 
 def save(rows: list[dict[str, Any]], seeds: int, again: int, commit: str) -> None:
     """Write rows and verdicts as JSON, and as tables."""
-    found = verdicts(rows, WAYS, LOADERS, seeds, again)
-    about = {"commit": commit, "seeds": seeds, "again": again, "verdicts": found, "rows": rows}
-    write(
-        NAME,
-        about,
-        "# What else stood beside numbers in DP-SGD\n",
-        f"`python reproductions/{NAME}.py --save`; the ways and the rule stand in the script. "
-        f"Errors on inner rows of training parts, means over splits. Commit {commit}.\n",
-        *lines(rows, found, WAYS, LOADERS),
-    )
+    about = {"ways": WAYS, "tables": tuple(LOADERS), "seeds": seeds, "again": again}
+    _tried.save(NAME, "What else stood beside numbers in DP-SGD", rows, commit=commit, **about)
 
 
 def main() -> None:

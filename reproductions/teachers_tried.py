@@ -47,10 +47,11 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+import _tried
 import numpy as np
 from _inner import LOADERS, Inner, inner
-from _table import Runs, asked, commit, write
-from _tried import DEFAULT, DELTA, EPSILONS, lines, verdicts
+from _table import Runs, asked, commit
+from _tried import DEFAULT, DELTA, EPSILONS
 from scipy import sparse
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -301,15 +302,9 @@ def measure(part: str, seed: int, table: str) -> list[dict[str, Any]]:
 
 def save(rows: list[dict[str, Any]], seeds: int, again: int, commit: str) -> None:
     """Write rows and verdicts as JSON, and as tables."""
-    found = verdicts(rows, WAYS, tuple(LOADERS), seeds, again)
-    about = {"commit": commit, "seeds": seeds, "again": again, "verdicts": found, "rows": rows}
-    write(
-        NAME,
-        about,
-        "# What else teachers and students were tried to be\n",
-        f"`python reproductions/{NAME}.py --save`; the ways and the rule stand in the script. "
-        f"Errors on inner rows of training parts, means over splits. Commit {commit}.\n",
-        *lines(rows, found, WAYS, tuple(LOADERS)),
+    about = {"ways": WAYS, "tables": tuple(LOADERS), "seeds": seeds, "again": again}
+    _tried.save(
+        NAME, "What else teachers and students were tried to be", rows, commit=commit, **about
     )
 
 
