@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from evenhand.datasets import Schema
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.generators import MarginalSynthesizer, load
-from evenhand.generators.tables.merged_states import MOST_STATES, MergedStates, summed
+from evenhand.generators.tables import marginal
+from evenhand.generators.tables.label_tilt import LabelTilt, Readings
+from evenhand.generators.tables.merged_states import (
+    MOST_STATES,
+    MergedStates,
+    MergedTree,
+    most_held,
+    summed,
+)
+from evenhand.generators.tables.tree_distribution import JunctionTree, Table, TreeDistribution
 from evenhand.privacy import Budget, SeededNoise
 
 SIZES = (3, MOST_STATES, MOST_STATES + 1, 200)
@@ -138,3 +147,149 @@ def test_draws_do_not_hang_on_the_order_in_which_columns_come_back() -> None:
     codes, conditions = np.full((50, 4), 2), np.arange(50) % 3
     one, other = (m.drawn(codes, conditions, np.random.default_rng(0)) for m in (merged, turned))
     assert (one == other).all()
+
+
+@given(seed=st.integers(0, 99))
+def test_within_a_range_some_states_can_be_alike_for_all_labels(seed: int) -> None:
+    """Beside the definition: those by the records of both labels, others as they were to others."""
+    rng, counts = np.random.default_rng(seed), tables(seed, n_conditions=4)
+    merged = MergedStates.of(counts, 9)
+    own = rng.random(200) < rng.choice([0.1, 0.9, 1.0])
+    alike = merged.alike_by_label(counts, {3: own}, n_labels=2)
+    assert alike.within[2] is merged.within[2]
+    ranges, before, within = merged.ranges[3], merged.within[3], alike.within[3]
+    for group in range(2):
+        of_group = counts[3][group] + counts[3][2 + group]
+        for at in range(ranges.max() + 1):
+            here = ranges == at
+            for condition in (group, 2 + group):
+                assert within[condition][here].sum() == pytest.approx(1.0)
+                expected = of_group[here & own] / of_group[here].sum()
+                assert within[condition][here & own] == pytest.approx(expected)
+                others = before[condition][here & ~own]
+                kept = within[condition][here & ~own]
+                assert kept * others.sum() == pytest.approx(others * kept.sum())
+
+
+def test_a_tree_of_ranges_is_a_distribution_over_states() -> None:
+    rng, conditions = np.random.default_rng(0), np.arange(3)
+    full = tables(0)
+    merged = MergedStates.of(full, 9)
+    each = tuple(
+        Table(columns=(i,), parts=conditions, values=np.log(table + 1.0))
+        for i, table in enumerate(merged.tables(full))
+    )
+    tree = TreeDistribution(tree=JunctionTree.alone(len(SIZES)), tables=each)
+    states = MergedTree(tree=tree, merged=merged)
+    codes = states.sample(np.arange(600) % 3, rng)
+    assert (codes.max(axis=0) < SIZES).all()
+    assert codes[:, 3].max() >= 9  # a state, not a range
+    density = states.log_density(codes, np.arange(600) % 3)
+    by_hand = np.zeros(600)
+    for i, table in enumerate(each):
+        p = np.exp(table.values) / np.exp(table.values).sum(axis=1, keepdims=True)
+        at = merged.ranges[i][codes[:, i]] if i in merged.ranges else codes[:, i]
+        by_hand += np.log(p[np.arange(600) % 3, at])
+    assert density == pytest.approx(by_hand)
+    only = rng.random(200) < 0.3
+    held, chances = states.given({3: only.astype(np.float64)})
+    assert only[held.sample(np.arange(600) % 3, rng)[:, 3]].all()
+    p = np.exp(each[3].values) / np.exp(each[3].values).sum(axis=1, keepdims=True)
+    of_states = p[:, merged.ranges[3]] * merged.within[3]
+    assert chances == pytest.approx(of_states[:, only].sum(axis=1))
+
+
+def test_of_merged_columns_ranges_are_read_and_some_states() -> None:
+    readings = Readings.of(2, 2, (3, 2), (0, 0))
+    ranges, own = {0: np.array([0, 0, 1, 1, 2])}, np.array([False, True, False, True, False])
+    read, other = readings.apart(ranges, {0: own}).columns
+    of_ranges = [[0, 0], [0, 0], [1, 0], [1, 0], [0, 1]]
+    assert read.tolist() == [[*of, i == 1, i == 3] for i, of in enumerate(of_ranges)]
+    assert other is readings.columns[1]
+    assert readings.apart(ranges, {}).columns[0].tolist() == of_ranges
+
+
+def test_the_states_with_most_records_are_taken_over_all_columns() -> None:
+    counts = {0: np.array([4.0, 9.0, 1.0]), 2: np.array([7.0, 2.0])}
+    found = {i: states.tolist() for i, states in most_held(counts, 3).items()}
+    assert found == {0: [True, True, False], 2: [True, False]}
+    assert list(most_held(counts, 1)) == [0]
+    assert most_held(counts, 0) == most_held(counts, -3) == most_held({}, 3) == {}
+
+
+SCHOOLS = 80
+
+
+def pupils(seed: int) -> tuple[pd.DataFrame, Any]:
+    """Return rows of 80 schools, where few or most pupils pass, in no order."""
+    rng = np.random.default_rng(seed)
+    passes = rng.permutation(np.linspace(0.1, 0.9, SCHOOLS))
+    school = rng.integers(SCHOOLS, size=N)
+    frame = pd.DataFrame(
+        {
+            "school": [f"s{i:02}" for i in school],
+            "born": rng.choice(["early", "late"], N),
+            "sex": rng.choice(["F", "M"], N),
+            "y": np.where(rng.random(N) < passes[school], "yes", "no"),
+        }
+    )
+    return frame, passes
+
+
+@pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
+def test_a_column_of_many_states_tells_of_the_label_state_by_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neighbors differ by .27 in the mean, so ranges of them say next to nothing."""
+    frame, passes = pupils(0)
+    names = [f"s{i:02}" for i in range(SCHOOLS)]
+    schema = Schema.declared(
+        {"school": names, "born": ["early", "late"], "sex": ["F", "M"], "y": ["no", "yes"]}
+    )
+
+    def fit_pupils() -> MarginalSynthesizer:
+        made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0)
+        budget = Budget(epsilon=3.0, delta=1e-6)
+        return made.fit(frame, label="y", sensitive="sex", budget=budget, schema=schema)
+
+    def off(made: MarginalSynthesizer) -> tuple[float, float]:
+        """Return how far a school's chance, and its share in drawn rows, is off in the mean."""
+        asked = pd.DataFrame({"school": names, "born": "late", "sex": "F"})
+        drawn = made.sample(40_000, balance=(), random_state=0)
+        shares = (drawn["y"] == "yes").groupby(drawn["school"]).mean()[names].to_numpy()
+        chances = made.label_chances(asked)[:, 1]
+        slopes.append(float(np.polyfit(chances, shares, 1)[0]))
+        return float(np.abs(chances - passes).mean()), float(np.abs(shares - passes).mean())
+
+    slopes: list[float] = []
+
+    made = fit_pupils()
+    assert list(made.merged_.ranges) == [0]
+    assert made.tilt_ is not None
+    assert len(made.tilt_.columns[0]) == SCHOOLS
+    # Schools differ by .2 from their mean. 250 records of each tell it to .03, noise adds to it.
+    assert max(off(made)) < 0.1
+    assert 0.9 < slopes[0] < 1.1  # rows are drawn by these chances
+    asked = made.sample(300, conditions={"school": "s07"}, balance=(), random_state=0)
+    assert set(asked["school"]) == {"s07"}
+    assert abs((asked["y"] == "yes").mean() - passes[7]) < 0.2
+
+    made.save(tmp_path / "kept")
+    again = load(tmp_path / "kept")
+    assert isinstance(again, MarginalSynthesizer)
+    assert off(again) == off(made)
+
+    monkeypatch.setattr(marginal, "STATE_SIGNAL", 1e9)  # records could tell of no state
+    assert off(fit_pupils())[0] > 1.5 * off(made)[0]
+
+
+def test_scores_by_range_of_an_earlier_folder_are_those_of_its_states() -> None:
+    ranges = {0: np.array([0, 0, 1])}
+    arrays = {
+        **dict.fromkeys(("shares", "groups", "odds", "most", "mean"), np.ones((2, 2))),
+        "column_0": np.array([[1.0, 2.0], [3.0, 4.0]]),
+        "column_1": np.array([[5.0, 6.0], [7.0, 8.0]]),
+    }
+    tilt = LabelTilt.restored(arrays, ranges)
+    assert tilt.columns[0].tolist() == [[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]
+    assert tilt.columns[1] is arrays["column_1"]

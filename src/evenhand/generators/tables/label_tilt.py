@@ -8,7 +8,8 @@ logistic regression, exponential tilting (Efron 1981; Barron and Sheu 1991, log-
     q(y | x, z)  ~  p(y | x, z) exp(s_y(x, z)),
 
 with p from the tree, by Bayes' rule, for label y, group z and states x. The scores s are sums of a
-number per label of each column's state (of an ordered column a cubic in its rank), of the group,
+number per label of each column's state (of an ordered column a cubic in its rank, of one that is
+merged each range, and as many states as the records can tell), of the group,
 and of a matrix times the centred log-odds of p, which makes the tree less sure of itself. They
 maximise the likelihood of the records' labels, given all the rest.
 
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -38,6 +39,7 @@ from evenhand.generators.budget_plan import BudgetPlan, under
 from evenhand.generators.payload import Progress
 from evenhand.generators.tables.encoded import EncodedTable
 from evenhand.generators.tables.label_temperature import factor_of_odds, normed
+from evenhand.generators.tables.merged_states import MergedTree
 from evenhand.generators.tables.tree_distribution import BLOCK, TreeDistribution
 from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
@@ -52,6 +54,15 @@ MOST_READINGS: Final = 500
 
 LEAST_SIGNAL: Final = 5.0
 """Records times ``mu`` for each number of a gradient; set on ACS-Income, Bank and German."""
+
+STATE_SIGNAL: Final = 10.0
+"""The same where states of merged columns are read singly; set on STAR."""
+
+MOST_SINGLY: Final = 250
+"""Numbers that are read of a row at most, where some are of such states."""
+
+States: TypeAlias = TreeDistribution | MergedTree
+"""A distribution over states."""
 
 _DEGREE: Final = 3
 _CLIPPED: Final = 0.1  # part of the gradients that are longer than the norm to which they are cut
@@ -96,6 +107,21 @@ class Readings:
         """
         of = zip(self.columns, counts, hidden, strict=True)
         return replace(self, columns=tuple(_of_known(*one) for one in of))
+
+    def apart(self, ranges: Mapping[int, IntArray], singly: Mapping[int, BoolArray]) -> Self:
+        """Read of a state what is read of its range, and of some states what is their own.
+
+        Parameters
+        ----------
+        ranges : mapping of int to ndarray of int64, shape (states,)
+            Of each merged column: in which range a state is.
+        singly : mapping of int to ndarray of bool, shape (states,)
+            Which states of these columns are read singly.
+        """
+        read = [one[ranges[i]] if i in ranges else one for i, one in enumerate(self.columns)]
+        for i, own in singly.items():
+            read[i] = np.hstack([read[i], np.eye(len(own))[:, own]])
+        return replace(self, columns=tuple(read))
 
     @property
     def n(self) -> int:
@@ -181,7 +207,7 @@ class LabelTilt:
     def learn(
         cls,
         records: EncodedTable,
-        tree: TreeDistribution,
+        tree: States,
         weights: FloatArray,
         readings: Readings,
         plan: BudgetPlan,
@@ -193,8 +219,7 @@ class LabelTilt:
         Parameters
         ----------
         records : EncodedTable
-            With the states of the tree.
-        tree : TreeDistribution
+        tree : TreeDistribution or MergedTree
         weights : ndarray, shape (n_conditions,)
             Expected number of these records with each label and group, as released.
         readings : Readings
@@ -260,8 +285,8 @@ class LabelTilt:
 
     def drawn(
         self,
-        tree: TreeDistribution,
-        held: TreeDistribution,
+        tree: States,
+        held: States,
         mean: FloatArray,
         conditions: IntArray,
         rng: np.random.Generator,
@@ -274,7 +299,7 @@ class LabelTilt:
 
         Parameters
         ----------
-        tree, held : TreeDistribution
+        tree, held : TreeDistribution or MergedTree
             The tree, and what it is given an event, of which rows are drawn.
         mean : ndarray, shape (n_conditions,)
             Of the weights of these.
@@ -310,7 +335,7 @@ class LabelTilt:
             columns=tuple(factor * column for column in self.columns),
         )
 
-    def weights(self, tree: TreeDistribution, codes: IntArray, conditions: IntArray) -> FloatArray:
+    def weights(self, tree: States, codes: IntArray, conditions: IntArray) -> FloatArray:
         """Return how often rows come for once that they come in the tree, shape (n,), cut."""
         label, group = conditions // self.shares.shape[1], conditions % self.shares.shape[1]
         odds = label_odds(tree, self.shares, codes, group)
@@ -331,7 +356,7 @@ class LabelTilt:
         return scores
 
     def given(
-        self, tree: TreeDistribution, held: TreeDistribution, chances: FloatArray
+        self, tree: States, held: States, chances: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the mean weight by label and group given an event, and the event's chance.
 
@@ -339,7 +364,7 @@ class LabelTilt:
 
         Parameters
         ----------
-        tree, held : TreeDistribution
+        tree, held : TreeDistribution or MergedTree
             The tree, and what it is given the event.
         chances : ndarray, shape (n_conditions,)
             Of the event in the tree.
@@ -358,13 +383,16 @@ class LabelTilt:
         return {**own, **{f"column_{i}": column for i, column in enumerate(self.columns)}}
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, Array]) -> Self:
-        """Take back what ``arrays`` gave."""
-        columns = under(arrays, "column_")
+    def restored(cls, arrays: Mapping[str, Array], ranges: Mapping[int, IntArray]) -> Self:
+        """Take back what ``arrays`` gave; of earlier versions that is one score for a range."""
+        found, columns = under(arrays, "column_"), []
+        for i in range(len(found)):
+            column, of = found[str(i)], ranges.get(i)
+            columns.append(column if of is None or len(column) == len(of) else column[of])
         own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-        return cls(columns=tuple(columns[str(i)] for i in range(len(columns))), **own)
+        return cls(columns=tuple(columns), **own)
 
-    def _measured(self, tree: TreeDistribution, rng: np.random.Generator) -> Self:
+    def _measured(self, tree: States, rng: np.random.Generator) -> Self:
         """Return it with the largest and the mean weight of rows of the tree."""
         n = len(self.most)
         c = np.repeat(np.arange(n), _rows_of_each(n))
@@ -378,7 +406,7 @@ _ARRAYS: Final = ("shares", "groups", "odds", "most", "mean")
 
 
 def label_odds(
-    tree: TreeDistribution,
+    tree: States,
     shares: FloatArray,
     codes: IntArray,
     groups: IntArray,
@@ -388,7 +416,7 @@ def label_odds(
 
     Parameters
     ----------
-    tree : TreeDistribution
+    tree : TreeDistribution or MergedTree
     shares : ndarray, shape (n_labels, n_groups)
         Of the records.
     codes : ndarray of int64, shape (n, n_columns)

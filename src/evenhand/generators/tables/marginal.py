@@ -24,6 +24,8 @@ from evenhand.generators.tables.label_tilt import (
     LEAST_SIGNAL,
     MOST_READINGS,
     MOST_RECORDS,
+    MOST_SINGLY,
+    STATE_SIGNAL,
     TILT,
     LabelTilt,
     Readings,
@@ -33,7 +35,9 @@ from evenhand.generators.tables.merged_states import (
     LEAST_RANGES,
     MOST_STATES,
     MergedStates,
+    MergedTree,
     by_ranges,
+    most_held,
 )
 from evenhand.generators.tables.private_table import PrivateTable
 from evenhand.generators.tables.synthesizer import TableSynthesizer
@@ -103,7 +107,8 @@ class MarginalSynthesizer(TableSynthesizer):
        records and label by label? These distances are released. Of what stands above the noise a
        junction tree is built, in which a column hangs from up to ``width`` others.
        Columns of more than 64 states stand here, and in step 3, in ranges of neighboring ones
-       (``MergedStates``), within which a state depends on label and group alone.
+       (``MergedStates``), within which a state depends on label and group alone; step 5 reads as
+       many of their states, those with most records first, as it can tell from its noise.
     3. The tables of the tree's pairs are one more release, each over all records or label by
        label, whichever explains more than its noise hides. Three columns of a clique stand in one
        table, and not in pairs, where the noise on all its cells hides at most half of the records.
@@ -178,6 +183,7 @@ class MarginalSynthesizer(TableSynthesizer):
     reads_streams: ClassVar[bool] = True
 
     tilt_: LabelTilt | None = field(init=False)
+    merged_: MergedStates = field(init=False)
     _gaps: list[float] = field(init=False)
     """Of each feature, how far the count of its last state stands above 0, in deviations."""
 
@@ -219,25 +225,40 @@ class MarginalSynthesizer(TableSynthesizer):
         readings = self._readings(sizes)
         if TILT in plan.shares and (readings.n_labels < 2 or readings.n > MOST_READINGS):
             plan = plan.joined(PAIRS if self.pairs else OWN, ODDS)
-        data, plan = self._learn_tree(data, plan, progress)
+        plan = self._learn_tree(data, plan, progress)
         self._draw_no_noise()
         if TILT not in plan.shares:
             return
-        weights, n_columns = self._known_counts(), len(data.sizes)
-        tables = self.distribution_.expected(weights)[:n_columns]
-        readings = self._readings(data.sizes)
+        weights = self._known_counts()
+        readings = self._told(self._signal(data, plan), weights)
         # Known to nobody, which records are read is a coin for each; see ``CountedRows.one_in``.
         key = secrets.token_bytes(32) if plan.ledger.noise.protects else rng.bytes(32)
         one_in = max(1, math.ceil(weights.sum() / MOST_RECORDS))
         self.tilt_ = LabelTilt.learn(
             data.one_in(one_in, key),
-            self.distribution_,
+            self._states,
             weights / one_in,
-            readings.of_known([table.sum(axis=0) for table in tables], self.hidden_),
+            readings,
             plan,
             rng,
             progress,
         )
+
+    def _told(self, signal: float, weights: FloatArray) -> Readings:
+        """Return what the odds of labels read, of merged columns as many states as can be told.
+
+        Within its range such a state then depends on the group alone: the odds tell of the label.
+        """
+        features = self.codec_.features
+        tables = self.distribution_.expected(weights)[: len(features)]
+        known = self._readings([table.shape[1] for table in tables])
+        known = known.of_known([table.sum(axis=0) for table in tables], self.hidden_)
+        by_state, ranges = self.merged_.apart(tables), self.merged_.ranges
+        unordered = [i for i in sorted(ranges) if self.codec_[features[i]].bins is None]
+        n_told = int(min(signal / STATE_SIGNAL / (known.n_labels - 1), MOST_SINGLY)) - known.n
+        singly = most_held({i: by_state[i].sum(axis=0) for i in unordered}, n_told)
+        self.merged_ = self.merged_.alike_by_label(by_state, singly, known.n_labels)
+        return known.apart(ranges, singly)
 
     def _readings(self, sizes: Sequence[int]) -> Readings:
         """Return what the odds of labels read of columns of so many states, or ranges of these."""
@@ -246,10 +267,8 @@ class MarginalSynthesizer(TableSynthesizer):
         n_labels, n_groups = self.conditions_.sizes[0], self.conditions_.n_groups
         return Readings.of(n_labels, n_groups, sizes, np.minimum(ordered, sizes).tolist())
 
-    def _learn_tree(
-        self, data: CountedRows, plan: BudgetPlan, progress: Progress
-    ) -> tuple[CountedRows, BudgetPlan]:
-        """Learn tree and tables; return the rows by the states of these, and what is left."""
+    def _learn_tree(self, data: CountedRows, plan: BudgetPlan, progress: Progress) -> BudgetPlan:
+        """Learn tree and tables; return what is left of the plan."""
         n_conditions, n_columns = self.conditions_.n, len(data.sizes)
         counter = TableCounts(
             shapes=tuple((n_conditions, size) for size in data.sizes), per_unit=data.per_unit
@@ -282,7 +301,7 @@ class MarginalSynthesizer(TableSynthesizer):
         self.merged_, self.hidden_ = MergedStates(ranges={}, within={}), _hidden(each, sigmas)
         self._gaps = _above_noise(each, sigmas)
         if not self.pairs or n_columns < 2:
-            return data, plan
+            return plan
         if TILT in plan.shares and not (self.tilt or self._tells(data, plan)):
             plan = plan.joined(PAIRS, ODDS)
         known = _PublicNumbers(
@@ -313,7 +332,7 @@ class MarginalSynthesizer(TableSynthesizer):
         sigmas += [sigma] * len(pairs)
         self.distribution_ = fit_tree(tree, [*columns, *fresh[: len(pairs)]], sigmas, weights)
         progress("counts", 4, 4)
-        return data, plan
+        return plan
 
     def _draw_no_noise(self) -> None:
         """Draw no missing values of columns whose count of them does not stand out of the noise."""
@@ -335,13 +354,14 @@ class MarginalSynthesizer(TableSynthesizer):
     def _tells(self, data: CountedRows, plan: BudgetPlan) -> bool:
         """Whether there are enough records for the gradients of the odds of labels."""
         readings = self._readings(np.minimum(data.sizes, MOST_STATES).tolist())
-        aggregator = ProductSums(
-            n_left=readings.n_labels - 1, n_right=readings.n, per_unit=data.per_unit
-        )
+        return self._signal(data, plan) >= LEAST_SIGNAL * (readings.n_labels - 1) * readings.n
+
+    def _signal(self, data: CountedRows, plan: BudgetPlan) -> float:
+        """Return records times the ``mu`` of one number of the gradients of the odds of labels."""
+        aggregator = ProductSums(n_left=1, n_right=1, per_unit=data.per_unit)
         moved = aggregator.l2_sensitivity(plan.ledger.neighbors) * aggregator.unit
         mu = math.sqrt(plan.ledger.budget.mu_squared * plan.shares[TILT]) / moved
-        n = min(float(self._known_counts().sum()), MOST_RECORDS)
-        return n * mu >= LEAST_SIGNAL * aggregator.n_left * aggregator.n_right
+        return min(float(self._known_counts().sum()), MOST_RECORDS) * mu
 
     def _width(self, sizes: Sequence[int], known: _PublicNumbers) -> int:
         """Return from how many columns one hangs."""
@@ -442,26 +462,22 @@ class MarginalSynthesizer(TableSynthesizer):
         return [Clique(columns=table.columns, parts=table.parts) for table in again]
 
     def _draw(self, conditions: IntArray, rng: np.random.Generator) -> IntArray:
-        tree, tilt = self.distribution_, self.tilt_
+        tree, tilt = self._states, self.tilt_
         if tilt is None:
-            states = tree.sample(conditions, rng)
-        else:
-            states = tilt.drawn(tree, tree, tilt.mean, conditions, rng)
-        return self.merged_.drawn(states, conditions, rng)
+            return tree.sample(conditions, rng)
+        return tilt.drawn(tree, tree, tilt.mean, conditions, rng)
+
+    @property
+    def _states(self) -> MergedTree:
+        return MergedTree(tree=self.distribution_, merged=self.merged_)
 
     def _given(self, likelihoods: Mapping[int, FloatArray]) -> tuple[Draw, FloatArray]:
-        tree, tilt = self.distribution_, self.tilt_
-        merged, by_range = self.merged_.given(likelihoods)
-        held, chances = tree.given(by_range)
+        tree, tilt = self._states, self.tilt_
+        held, chances = tree.given(likelihoods)
         if tilt is None:
-            return lambda c, rng: merged.drawn(held.sample(c, rng), c, rng), chances
+            return held.sample, chances
         mean, chances = tilt.given(tree, held, chances)
-
-        def draw(conditions: IntArray, rng: np.random.Generator) -> IntArray:
-            states = tilt.drawn(tree, held, mean, conditions, rng)
-            return merged.drawn(states, conditions, rng)
-
-        return draw, chances
+        return lambda c, rng: tilt.drawn(tree, held, mean, c, rng), chances
 
     def label_chances(self, rows: pd.DataFrame) -> FloatArray:
         """Return the chance of each label of rows, given all else of them, by what was released.
@@ -501,12 +517,13 @@ class MarginalSynthesizer(TableSynthesizer):
                 f"The chances of labels are those given all features and groups, and the rows have "
                 f"no column {some(absent)}. They need {some(given, 30)}."
             )
-        codes = by_ranges(codec.encode(table, codec.features), self.merged_.ranges)
+        codes = codec.encode(table, codec.features)
+        ranges = by_ranges(codes, self.merged_.ranges)
         sensitive = codec.encode(table, codec.given[1:]).T
         groups = self.conditions_.code([np.zeros_like(sensitive[0]), *sensitive])
         shares = (self._known_counts() / self._known_counts().sum()).reshape(n_labels, -1)
-        unknown = np.column_stack([one[codes[:, i]] for i, one in enumerate(self.hidden_)])
-        odds = label_odds(self.distribution_, shares, codes, groups, unknown)
+        unknown = np.column_stack([one[ranges[:, i]] for i, one in enumerate(self.hidden_)])
+        odds = label_odds(self._states, shares, codes, groups, unknown)
         return np.exp(odds if self.tilt_ is None else self.tilt_.tilted(odds, codes, groups))
 
     def chances(self) -> list[FloatArray]:
@@ -542,11 +559,8 @@ class MarginalSynthesizer(TableSynthesizer):
         for start in range(0, len(conditions), step):
             here = slice(start, start + step)
             rows = np.flatnonzero((at >= start) & (at < start + step))
-            own = likelihoods(here)
-            merged, by_range = self.merged_.given(own, conditions[here])
-            held, _ = self.distribution_.given(by_range, conditions[here])
-            states = held.sample(at[rows] - start, rng, strata[rows])
-            drawn[rows] = merged.drawn(states, at[rows] - start, rng)
+            held, _ = self._states.given(likelihoods(here), conditions[here])
+            drawn[rows] = held.sample(at[rows] - start, rng, strata[rows])
         return drawn
 
     def _arrays(self) -> dict[str, Array]:
@@ -596,7 +610,7 @@ class MarginalSynthesizer(TableSynthesizer):
             for i, table in enumerate(self.distribution_.tables[: len(parents)])
         )
         tilt = under(arrays, "tilt_")
-        self.tilt_ = LabelTilt.restored(tilt) if tilt else None
+        self.tilt_ = LabelTilt.restored(tilt, self.merged_.ranges) if tilt else None
 
 
 def _hidden(columns: Sequence[Table], sigmas: Sequence[float]) -> tuple[BoolArray, ...]:
