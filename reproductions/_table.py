@@ -56,6 +56,8 @@ ALGORITHMS = {
     "clipped, so that the claim holds.",
     "pfguard_faces": "G-PATE and DataLens made sound (steps are fixed before, every release is "
     "priced as what leaves), balance within each teacher's own partition; smaller than published.",
+    "pfguard_frontiers": "fair sampling made sound: balance within each teacher's own partition; "
+    "GS-WGAN with an account that adds up, at a fifth of the paper's size.",
     "pfguard_mnist": "made sound: balance within each teacher's own partition; base generators "
     "with an account that adds up, at smaller sizes than the papers'. The mean embedding has no "
     "teachers: what it agrees with is counted apart.",

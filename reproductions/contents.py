@@ -48,6 +48,7 @@ PAPERS = {
     "notions_on_adult": "FairPATE, Section 4.2 (calibration rows)",
     "pfguard_bias": "PFGuard, Sections 5.3, D.1 and E.7, Figure 4, Tables 9 and 10",
     "pfguard_clip": "PFGuard, Section 3, Figure 3",
+    "pfguard_frontiers": "PFGuard, Appendix E.1, Figures 6 to 8",
     "pfguard_faces": "PFGuard, Sections 5.4 and E.8, Tables 4, 11 and 12",
     "pfguard_sampling": "PFGuard, Appendix E.3, E.5 and E.6, Tables 6, 7 and 8; Table 1",
     "pfguard_mnist": "PFGuard, Section 5.1 and 5.2, Tables 1 to 3",

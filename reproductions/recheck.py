@@ -443,6 +443,14 @@ def pfguard_clip(script: Any) -> Checks:
         yield noisy("smallest C", [run[name] for run in row["runs"]], found[name], name)
 
 
+def pfguard_frontiers(script: Any) -> Checks:
+    """One fit with fair sampling at the smallest epsilon."""
+    row = rows("pfguard_frontiers", sampling=script.FAIR, epsilon=script.STRONG)[0]
+    found = script.measure(script.FAIR, script.STRONG, 0)
+    for name in ("snr", "disparity", "accuracy"):
+        yield noisy("epsilon 1", [run[name] for run in row["runs"]], found[name], name)
+
+
 def pfguard_faces(script: Any) -> Checks:
     """Take G-PATE on small faces, without fair sampling."""
     row = rows("pfguard_faces")[0]
@@ -806,6 +814,7 @@ CHECKS = {
         owners,
         pfguard_bias,
         pfguard_clip,
+        pfguard_frontiers,
         pfguard_faces,
         pfguard_mnist,
         pfguard_normalization,

@@ -515,6 +515,33 @@ def test_claims_about_the_clip_norm_have_their_sign_from_what_is_harmed() -> Non
     assert [claim["agrees"] for claim in module.claims(turned)] == ["no"] * 4
 
 
+def test_claims_about_the_frontiers_of_pictures_have_their_sign_from_what_is_gained() -> None:
+    module = script("pfguard_frontiers")
+
+    def rows(without: Any, fair: Any, wide: float) -> list[dict[str, Any]]:
+        """Return rows of (disparity, FD, accuracy) at each epsilon; spreads fall by ``wide``."""
+        off, out = np.linspace(-0.001, 0.001, 8), []
+        for sampling, every in zip(module.SAMPLINGS, (without, fair), strict=True):
+            for at, (epsilon, means) in enumerate(zip(module.EPSILONS, every, strict=True)):
+                times = wide ** (1 - at)
+                runs = [
+                    {"disparity": d + times * o, "far": f + o / times, "accuracy": a, "odds": 0.2}
+                    for o, (d, f, a) in ((o, means) for o in off)
+                ]
+                out.append({"sampling": sampling, "epsilon": epsilon, "runs": runs})
+        return out
+
+    steps = range(len(module.EPSILONS))
+    without = [(0.5 - 0.1 * i, 9.0 - i, 0.8) for i in steps]
+    fair = [(0.2, 10.0 - 1.2 * i, 0.8) for i in steps]
+    fair = [(d - 0.01 * i, *more) for i, (d, *more) in enumerate(fair)]
+    found = [claim["agrees"] for claim in module.claims(rows(without, fair, 4.0))]
+    assert found == ["yes"] * 9
+    worse = [(0.6 + 0.1 * i, 8.0 + i, 0.7) for i in steps]
+    found = [claim["agrees"] for claim in module.claims(rows(without, worse, 0.25))]
+    assert found == ["no", "yes", "no", "no", "no", "no", "no", "no", "no"]
+
+
 def test_claims_about_the_bound_have_their_sign_from_what_falls() -> None:
     module = script("pfguard_teachers")
 
