@@ -22,6 +22,7 @@ ALGORITHMS = {
     "the authors' code does not do. It is a baseline of FairPATE.",
     "dpsgd_adult": "DP-SGD as published, with our penalty on the covariance of group and score "
     "clipped together with the gradient; thresholds are set on public rows.",
+    "doubted_rows": "ours: noisy shares of votes about drawn rows, other rows.",
     "dpsgd_features": "DP-SGD as published, in features of ours; no paper's method.",
     "drawn_small_groups": "ours: `MarginalSynthesizer` with its defaults, and `even_rates`.",
     "drift": "ours; no paper's method.",

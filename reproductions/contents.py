@@ -31,6 +31,7 @@ PAPERS = {
     "drift": OWN,
     "dpsgd_adult": "Lowy et al. 2023, DP-FERMI: published points; earlier measurements of DP-SGD",
     "dpsgd_curves": OWN,
+    "doubted_rows": OWN,
     "dpsgd_features": OWN,
     "dpsgd_steps": OWN,
     "fairpate_accounting": "FairPATE, Section 3 (C3), Section 5 with Figure 4",

@@ -157,6 +157,11 @@ def dpsgd_steps(script: Any) -> Checks:
         yield noisy(f"COMPAS, {way}", saved, float(np.mean(now)), "error")
 
 
+def doubted_rows(script: Any) -> Checks:
+    """Parkinsons, one split, every way: errors, whose noise is drawn anew."""
+    yield from _tried("doubted_rows", "Parkinsons", script.measure(0, "Parkinsons"))
+
+
 def dpsgd_features(script: Any) -> Checks:
     """Parkinsons, one split, every way: errors, whose noise is drawn anew."""
     yield from _tried("dpsgd_features", "Parkinsons", script.measure(0, "Parkinsons"))
@@ -790,6 +795,7 @@ CHECKS = {
         drawn_small_groups,
         drift,
         dpsgd_curves,
+        doubted_rows,
         dpsgd_features,
         dpsgd_steps,
         fairpate_accounting,

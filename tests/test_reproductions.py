@@ -844,6 +844,34 @@ def test_features_of_a_row_hang_on_public_rows_and_on_no_other_row(way: str) -> 
     np.testing.assert_allclose(more.std(axis=0), module.SIZE_OF_PRODUCTS, atol=0.01)
 
 
+def test_doubted_rows_are_the_least_sure_of_ten_times_as_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module, generators = script("doubted_rows"), script_of("evenhand.generators")
+    made = generators.MarginalSynthesizer()
+
+    def sample(self: Any, n_rows: int, **given: Any) -> pd.DataFrame:
+        return pd.DataFrame({"p": (np.arange(n_rows) + 0.5) / n_rows})
+
+    def chances(self: Any, frame: pd.DataFrame) -> np.ndarray:
+        return np.stack([frame["p"], 1.0 - frame["p"]], axis=1)
+
+    monkeypatch.setattr(generators.MarginalSynthesizer, "sample", sample)
+    monkeypatch.setattr(generators.MarginalSynthesizer, "label_chances", chances)
+    with module.doubting(1.0):
+        asked = made.sample(100)["p"]
+        assert len(made.sample(module.MARGIN_ROWS)) == module.MARGIN_ROWS
+    assert len(asked) == 100
+    assert (asked - 0.5).abs().max() < 0.051
+    with module.doubting(0.5):
+        half = made.sample(100)["p"]
+    assert half.nunique() == 100
+    assert ((half - 0.5).abs() < 0.026).sum() >= 50
+    assert ((half - 0.5).abs() > 0.026).sum() > 30
+    assert len(made.sample(100)) == 100
+    assert made.sample(100)["p"].iloc[0] == 0.005
+
+
 @pytest.mark.parametrize("staff", [1, 40])
 def test_simulated_reviewers_decide_every_case_that_they_reach_once(staff: int) -> None:
     module, n, rng = script("reviewers"), 800, np.random.default_rng(0)
