@@ -895,7 +895,7 @@ def test_simulated_reviewers_decide_every_case_that_they_reach_once(staff: int) 
 def test_every_picture_is_small_is_shown_and_has_words_for_who_cannot_see_it() -> None:
     pages = "".join(path.read_text() for path in (HERE / "results").glob("*.md"))
     pictures = sorted((HERE / "results").glob("*.svg"))
-    assert len(pictures) == 11
+    assert len(pictures) == 12
     for path in pictures:
         assert path.stat().st_size < 150_000
         assert re.search(rf"!\[Figures? .+\]\({path.name}\)", pages)
