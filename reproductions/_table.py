@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,8 +126,14 @@ def interval(values: Iterable[float]) -> Mean:
     mean, n = float(np.mean(values)), len(values)
     if n < 2:
         return Mean(mean, math.nan)
-    half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
+    half = quantile(n - 1) * np.std(values, ddof=1) / np.sqrt(n)
     return Mean(mean, float(half))
+
+
+@cache  # many means are of equally many seeds
+def quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t."""
+    return float(stats.t.ppf(0.975, degrees))
 
 
 def select(rows: Iterable[Any], **wanted: Any) -> list[Any]:
