@@ -252,3 +252,17 @@ def beside_saved(
     rows = [row for row in saved["rows"] if row["data"] != data] + fresh
     rows.sort(key=lambda row: order.index(row["data"]))  # stable: else as measured
     return {**saved["commits"], data: commit()}, rows
+
+
+def save_beside(
+    name: str,
+    order: Iterable[str],
+    page: Callable[[list[dict[str, Any]], dict[str, str]], Iterable[str]],
+    fresh: list[dict[str, Any]],
+    data: str,
+    **tables: Callable[[list[dict[str, Any]]], Any],
+) -> None:
+    """Write rows of one data set beside the saved ones, what ``tables`` make of all, and a page."""
+    commits, rows = beside_saved(name, data, fresh, list(order))
+    about = {"commits": commits, "rows": rows} | {key: of(rows) for key, of in tables.items()}
+    write(name, about, *page(rows, commits))
