@@ -545,6 +545,4 @@ def place_among(categories: Sequence[str], *, as_numbers: bool = False) -> Calla
 
 def some(names: Iterable[object], most: int = 5) -> str:
     """List at most five names, and how many there are beyond them."""
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(repr(name) for name in listed[:most]) + more
+    return _values.first(map(repr, names), most)
