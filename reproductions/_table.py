@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,8 +127,14 @@ def interval(values: Iterable[float]) -> Mean:
     mean, n = float(np.mean(values)), len(values)
     if n < 2:
         return Mean(mean, math.nan)
-    half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
+    half = quantile(n - 1) * np.std(values, ddof=1) / np.sqrt(n)
     return Mean(mean, float(half))
+
+
+@cache  # many means are of equally many seeds
+def quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t."""
+    return float(stats.t.ppf(0.975, degrees))
 
 
 def select(rows: Iterable[Any], **wanted: Any) -> list[Any]:
@@ -246,3 +253,17 @@ def beside_saved(
     rows = [row for row in saved["rows"] if row["data"] != data] + fresh
     rows.sort(key=lambda row: order.index(row["data"]))  # stable: else as measured
     return {**saved["commits"], data: commit()}, rows
+
+
+def save_beside(
+    name: str,
+    order: Iterable[str],
+    page: Callable[[list[dict[str, Any]], dict[str, str]], Iterable[str]],
+    fresh: list[dict[str, Any]],
+    data: str,
+    **tables: Callable[[list[dict[str, Any]]], Any],
+) -> None:
+    """Write rows of one data set beside the saved ones, what ``tables`` make of all, and a page."""
+    commits, rows = beside_saved(name, data, fresh, list(order))
+    about = {"commits": commits, "rows": rows} | {key: of(rows) for key, of in tables.items()}
+    write(name, about, *page(rows, commits))

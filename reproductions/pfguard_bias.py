@@ -31,11 +31,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from _table import asked, beside_saved, interval, keep, kept, rule, write
+from _table import asked, interval, keep, kept, rule, save_beside
 from pfguard_mnist import told
 from pfguard_sampling import NONE, SIZES, STRATEGIES, Pixels
 
@@ -525,11 +525,7 @@ tables: Mapping[str, Callable[[list[dict[str, Any]]], list[str]]] = {
 }
 
 
-def save(fresh: list[dict[str, Any]], data: str) -> None:
-    """Write the JSON and the page, beside what was measured of the other pictures."""
-    commits, rows = beside_saved("pfguard_bias", data, fresh, ORDER)
-    about = {"commits": commits, "rows": rows, "claims": claims(rows)}
-    write("pfguard_bias", about, *page(rows, commits))
+save = partial(save_beside, "pfguard_bias", ORDER, page, claims=claims)
 
 
 def main() -> None:
@@ -537,6 +533,7 @@ def main() -> None:
     parser = asked(__doc__)
     parser.add_argument("--data", choices=ORDER, required=True)
     given = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)
     done = kept(given.kept)
     runs: list[dict[str, Any]] = []
     for case in cases():
@@ -552,9 +549,7 @@ def main() -> None:
                     and run["way"] in case.ways
                 ]
                 if not known:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", UserWarning)
-                        known = measure(case, epsilon, seed)
+                    known = measure(case, epsilon, seed)
                     keep(given.kept, *known)
                 runs += known
     rows = rows_of(runs)

@@ -35,12 +35,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from _faces import halves
-from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
+from _table import Runs, asked, claim_lines, interval, rule, save_beside
 from pfguard_bias import with_verdicts
 from pfguard_mnist import Remembered
 from pfguard_sampling import BASES, NONE, STRATEGIES
@@ -269,27 +269,17 @@ def line(row: Mapping[str, Any]) -> str:
     return f"| {row['base']} | {row['sampling']} | {snr:.0f} | {' | '.join(cells)} |"
 
 
-def save(fresh: list[dict[str, Any]], data: str) -> None:
-    """Write the JSON and the page, beside what was measured of the other tables."""
-    commits, rows = beside_saved("pfguard_faces", data, fresh, list(DATA))
-    write("pfguard_faces", {"commits": commits, "rows": rows}, *page(rows, commits))
+save = partial(save_beside, "pfguard_faces", DATA, page)
 
 
 def main() -> None:
     """Measure, print, and save if asked."""
     given = asked(__doc__, seeds=3, data=DATA).parse_args()
+    warnings.simplefilter("ignore", UserWarning)
     runs = Runs(given.kept)
     for data in given.data:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            for seed in range(given.seeds):  # a seed at a time: a stop leaves whole pairs
-                runs.complete(
-                    measure,
-                    data=[data],
-                    base=GENERATORS,
-                    sampling=SAMPLINGS,
-                    seed=[seed],
-                )
+        for seed in range(given.seeds):  # a seed at a time: a stop leaves whole pairs
+            runs.complete(measure, data=[data], base=GENERATORS, sampling=SAMPLINGS, seed=[seed])
         rows = rows_of(runs, data, given.seeds)
         print(*page(rows, {data: "now"}), sep="\n")
         if given.save:

@@ -471,6 +471,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="Do not measure saved runs again.")
     parser.add_argument("--save", action="store_true")
     asked = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)
     done = (saved_runs() if asked.keep else []) + kept(asked.runs)
     extractor, at = Remembered(), commit()
     jobs = [
@@ -482,9 +483,7 @@ def main() -> None:
     runs: dict[tuple[str, float, int], dict[str, Any]] = {}
     for job in sorted(jobs, key=lambda job: (SETTINGS[job[0]][0] is not mean_embedding, job[2])):
         known = [r for r in done if (r["setting"], r["epsilon"], r["seed"]) == job]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            runs[job] = known[0] if known else {**one_run(*job, extractor), "commit": at}
+        runs[job] = known[0] if known else {**one_run(*job, extractor), "commit": at}
         if not known:
             keep(asked.runs, runs[job])
     rows = [

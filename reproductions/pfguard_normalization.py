@@ -29,12 +29,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import combinations
 from math import lgamma
 from typing import Any
 
 import numpy as np
-from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
+from _table import Runs, asked, claim_lines, interval, rule, save_beside
 from pfguard_bias import with_verdicts
 from pfguard_teachers import DRAWN, SCALE, SIZES, TEACHERS, budget
 from teacher_gan_choices import judged
@@ -221,25 +222,19 @@ def _digits(rows: list[dict[str, Any]]) -> list[str]:
     return [*out, "", *claim_lines(rows)]
 
 
-def save(fresh: list[dict[str, Any]], data: str) -> None:
-    """Write the JSON and the page, beside what was measured of the other table."""
-    commits, rows = beside_saved("pfguard_normalization", data, fresh, DATA)
-    write("pfguard_normalization", {"commits": commits, "rows": rows}, *page(rows, commits))
+save = partial(save_beside, "pfguard_normalization", DATA, page)
 
 
 def main() -> None:
     """Measure, print, and save if asked."""
     given = asked(__doc__, seeds=5, data=DATA).parse_args()
+    warnings.simplefilter("ignore", UserWarning)
     runs = Runs(given.kept)
     for data in given.data:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            if data == "law":
-                runs.complete(calculate, data=[data], weights=(KNOWN, PARTITION), at=HELD)
-            else:
-                runs.complete(
-                    measure, data=[data], seed=range(given.seeds), at=BATCHES, way=(N1, N2)
-                )
+        if data == "law":
+            runs.complete(calculate, data=[data], weights=(KNOWN, PARTITION), at=HELD)
+        else:
+            runs.complete(measure, data=[data], seed=range(given.seeds), at=BATCHES, way=(N1, N2))
         rows = rows_of(runs, data, given.seeds)
         print(*page(rows, {data: "now"}), sep="\n")
         if given.save:

@@ -40,13 +40,14 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
-from _table import asked, beside_saved, interval, keep, kept, rule, write
+from _table import asked, interval, keep, kept, rule, save_beside
 
 from evenhand import Budget
 from evenhand.baselines.pfguard import (
@@ -494,10 +495,7 @@ def _two(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def save(fresh: list[dict[str, Any]], data: str) -> None:
-    """Write the JSON and the page, beside what was measured of the other tables."""
-    commits, rows = beside_saved("pfguard_sampling", data, fresh, ORDER)
-    write("pfguard_sampling", {"commits": commits, "rows": rows}, *page(rows, commits))
+save = partial(save_beside, "pfguard_sampling", ORDER, page)
 
 
 def main() -> None:
@@ -505,12 +503,11 @@ def main() -> None:
     parser = asked(__doc__, seeds=2)
     parser.add_argument("--data", choices=ORDER, required=True)
     given = parser.parse_args()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        if given.data == "time":
-            rows = [overhead(name) for name in TIMED]
-        else:
-            rows = fit_all(given.data, given.seeds, given.kept)
+    warnings.simplefilter("ignore", UserWarning)
+    if given.data == "time":
+        rows = [overhead(name) for name in TIMED]
+    else:
+        rows = fit_all(given.data, given.seeds, given.kept)
     rows = judge(rows)
     print(*page(rows, {given.data: "now"}), sep="\n")
     if given.save:

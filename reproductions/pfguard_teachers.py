@@ -29,11 +29,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
+from _table import Runs, asked, claim_lines, interval, rule, save_beside
 from pfguard_bias import RARE, digits, recall, with_verdicts
 from pfguard_sampling import NONE, STRATEGIES
 
@@ -240,22 +241,18 @@ def line(row: Mapping[str, Any]) -> str:
     )
 
 
-def save(fresh: list[dict[str, Any]], data: str) -> None:
-    """Write the JSON and the page, beside what was measured of the other tables."""
-    commits, rows = beside_saved("pfguard_teachers", data, fresh, DATA)
-    write("pfguard_teachers", {"commits": commits, "rows": rows}, *page(rows, commits))
+save = partial(save_beside, "pfguard_teachers", DATA, page)
 
 
 def main() -> None:
     """Measure, print, and save if asked."""
     given = asked(__doc__, seeds=5, data=DATA).parse_args()
+    warnings.simplefilter("ignore", UserWarning)
     runs = Runs(given.kept)
     for data in given.data:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            runs.complete(
-                measure, data=[data], at=places(data), sampling=SAMPLINGS, seed=range(given.seeds)
-            )
+        runs.complete(
+            measure, data=[data], at=places(data), sampling=SAMPLINGS, seed=range(given.seeds)
+        )
         rows = rows_of(runs, data, given.seeds)
         print(*page(rows, {data: "now"}), sep="\n")
         if given.save:

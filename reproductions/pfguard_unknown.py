@@ -35,11 +35,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from _table import Runs, asked, beside_saved, claim_lines, interval, rule, write
+from _table import Runs, asked, claim_lines, interval, rule, save_beside
 from pfguard_bias import RARE, digits, with_verdicts
 from pfguard_sampling import NONE
 from pfguard_teachers import DELTA, FAIR, SCALE, SIZES, TEACHERS, draw
@@ -345,25 +345,21 @@ def _bound(rows: list[dict[str, Any]]) -> list[str]:
 TABLES = {"reference": _reference, "bound": _bound}
 
 
-def save(fresh: list[dict[str, Any]], data: str) -> None:
-    """Write the JSON and the page, beside what was measured of the other table."""
-    commits, rows = beside_saved("pfguard_unknown", data, fresh, DATA)
-    write("pfguard_unknown", {"commits": commits, "rows": rows}, *page(rows, commits))
+save = partial(save_beside, "pfguard_unknown", DATA, page)
 
 
 def main() -> None:
     """Measure, print, and save if asked."""
     given = asked(__doc__, seeds=3, data=DATA).parse_args()
+    warnings.simplefilter("ignore", UserWarning)
     runs, seeds = Runs(given.kept), range(given.seeds)
     for data in given.data:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            if data == "bound":
-                ways = (CLUSTERS, SUBSET, PREDICTED)
-                runs.complete(estimate, data=[data], at=BOUNDS, way=ways, seed=seeds)
-            else:
-                runs.complete(fit_one, data=[data], at=[0.0], way=[NONE], seed=seeds)
-                runs.complete(fit_one, data=[data], at=REFERENCES, way=WAYS, seed=seeds)
+        if data == "bound":
+            ways = (CLUSTERS, SUBSET, PREDICTED)
+            runs.complete(estimate, data=[data], at=BOUNDS, way=ways, seed=seeds)
+        else:
+            runs.complete(fit_one, data=[data], at=[0.0], way=[NONE], seed=seeds)
+            runs.complete(fit_one, data=[data], at=REFERENCES, way=WAYS, seed=seeds)
     for data, rows in {data: rows_of(runs, data, given.seeds) for data in given.data}.items():
         print(*page(rows, {data: "now"}), sep="\n")
         if given.save:

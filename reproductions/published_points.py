@@ -318,12 +318,17 @@ def count(
     tossed.
     """
     told = []
+    about: dict[tuple[str, str], list[Measured]] = {}
+    for row in rows:
+        about.setdefault((row.data, row.notion), []).append(row)
     for point in points:
         line = dict(point)
         constant = constants.get(point["data"], math.nan)
         # Only these can beat it: looked at once for every kind.
-        able = [row for row in rows if beats(row, point)]
-        coin = [row for row in rows if beats_by_coin(row, point, constant)]
+        alike = about.get((point["data"], point["notion"]), ())
+        near = [row for row in alike if row.epsilon <= point["epsilon"]]
+        able = [row for row in near if beats(row, point)]
+        coin = [row for row in near if beats_by_coin(row, point, constant)]
         for kind, within in KINDS_OF_COUNT.items():
             own = [row for row in able if within(row)]
             line[kind] = bool(own)

@@ -80,17 +80,10 @@ def test_every_script_has_a_line_with_its_command() -> None:
 
 
 TABLE_FIRST = {"choices", "notions_on_adult", "owners"}  # make their tables before they save
-SLOW = {"published_points"}
 OWN_COMMITS = {"labels_or_shares"}  # every row has its own; a test below is for it
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
-        for name in sorted(set(SAVED) - TABLE_FIRST - OWN_COMMITS)
-    ],
-)
+@pytest.mark.parametrize("name", sorted(set(SAVED) - TABLE_FIRST - OWN_COMMITS))
 def test_a_script_writes_what_is_saved_from_the_rows_that_are_saved(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

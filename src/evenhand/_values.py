@@ -75,9 +75,14 @@ def listed(values: Iterable[object], most: int = 5) -> str:
     """Return the first of some private values as a message may have them."""
     if not _shown.get():
         return WITHHELD
-    known = list(values)
+    return first(map(plain, values), most)
+
+
+def first(texts: Iterable[str], most: int = 5, separator: str = ", ") -> str:
+    """Join the first of some texts, and say how many there are beyond them."""
+    known = list(texts)
     more = f" and {len(known) - most} more" if len(known) > most else ""
-    return ", ".join(map(plain, known[:most])) + more
+    return separator.join(known[:most]) + more
 
 
 def plain(value: object) -> str:

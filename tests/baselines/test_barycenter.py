@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-import evenhand
 from evenhand import Budget, DemographicParity
 from evenhand.baselines.barycenter import (
     DPBarycenterClassifier,
@@ -21,8 +20,6 @@ from evenhand.baselines.barycenter import (
     distributions,
     transports,
 )
-from evenhand.estimators.saving.fingerprint import fingerprint
-from evenhand.privacy import FloatNoise
 
 PARITY = DemographicParity(margin=0.0, reference="pairwise")
 
@@ -172,13 +169,3 @@ def test_the_table_counts_every_record_once_by_group_and_score(
     p = 1.0 / (1.0 + np.exp(-(scores + model.group_shifts_[codes])))
     counts = [np.histogram(p[codes == g], [0, 0.25, 0.5, 0.75, 1])[0] for g in range(2)]
     np.testing.assert_allclose(model.table_, counts, atol=0.01)
-
-
-def test_a_saved_model_predicts_the_same(parts: Any, loose: dict[str, Any], tmp_path: Any) -> None:
-    model = fit(parts, DPBarycenterClassifier(**(loose | {"noise": FloatNoise()}), n_bins=6))
-    again = evenhand.load(model.save(tmp_path / "model"))
-    told = {"sensitive_features": parts.groups}
-    assert np.array_equal(
-        model.predict_proba(parts.X, **told), again.predict_proba(parts.X, **told)
-    )
-    assert fingerprint(again) == fingerprint(model)

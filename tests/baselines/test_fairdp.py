@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, EqualizedOdds
 from evenhand.baselines.fairdp import FairDP, FairDPClassifier, GroupModels
 from evenhand.cli.results import run_parts
-from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.privacy import FloatNoise, SubsampledGaussian
 from evenhand.report import ModelReport, page
 from evenhand.report.summary import summary_lines
@@ -109,13 +107,6 @@ def test_all_groups_cost_what_one_run_of_dp_sgd_costs(parts: Any, loose: dict[st
     assert not any("sizes of the groups" in words for words in model.guarantee_.public)
 
 
-def test_each_part_is_charged_before_it_draws(
-    parts: Any, loose: dict[str, Any], draws: Any
-) -> None:
-    fit(parts, FairDPClassifier(**loose))
-    assert min(draws.spent) > 1 - 1e-6
-
-
 def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows whose label follows another column in a small group than in the large one."""
     rng = np.random.default_rng(seed)
@@ -180,17 +171,6 @@ def test_the_certificate_holds_over_the_noise_and_would_not_without_its_bound(
         beyond += gap > model.certificate_
     assert below > 10
     assert beyond < 13
-
-
-def test_a_saved_model_keeps_its_certificate(
-    parts: Any, loose: dict[str, Any], tmp_path: Any
-) -> None:
-    model = fit(parts, FairDPClassifier(**(loose | {"noise": FloatNoise(), "hidden": (4,)})))
-    again = evenhand.load(model.save(tmp_path / "model"))
-    assert np.array_equal(model.predict_proba(parts.X), again.predict_proba(parts.X))
-    assert (again.certificate_, again.certified_) == (model.certificate_, model.certified_)
-    assert np.array_equal(again.table_, model.table_)
-    assert fingerprint(again) == fingerprint(model)
 
 
 def test_command_line_and_report_tell_the_certificate(parts: Any, loose: dict[str, Any]) -> None:

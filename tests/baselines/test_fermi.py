@@ -9,9 +9,8 @@ from runs import falls_short
 import evenhand
 from evenhand import Budget, DemographicParity, DPFERMIClassifier, EqualizedOdds
 from evenhand.baselines.fermi_descent import FERMI
-from evenhand.estimators.ledgers import SeparateLedgers, split_epsilon
-from evenhand.fairness import FairnessKind
-from evenhand.privacy import FloatNoise, SeededNoise
+from evenhand.estimators.ledgers import split_epsilon
+from evenhand.privacy import SeededNoise
 from evenhand.report.spending import Spending
 
 
@@ -156,23 +155,6 @@ def test_the_steps_are_paid_with_what_the_table_left() -> None:
         assert 3.3 * (1 - 1e-15) <= pure.epsilon + rest.epsilon <= 3.3
 
 
-@pytest.mark.parametrize("shares", [None, "released"])
-def test_the_noise_is_charged_before_it_is_drawn(
-    parts: Any, shares: str | None, draws: Any
-) -> None:
-    model = DPFERMIClassifier(
-        Budget(epsilon=3.0, delta=1e-6),
-        group_shares=shares,
-        n_steps=20,
-        batch_size=200,
-        noise=SeededNoise(0),
-    )
-    fit(parts, model)
-    assert len(draws.ledgers) == (1 if shares is None else 2)
-    assert draws.spent
-    assert min(draws.spent) > 0.99
-
-
 def test_the_noise_in_the_model_is_that_of_its_mechanism(
     parts: Any, loose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,31 +183,6 @@ def test_rows_set_aside_give_their_groups_and_are_not_covered(
     aside = group.sum() - seen["groups"].sum()
     np.testing.assert_allclose(seen["shares"][0, 1], aside / (400 - n))
     assert f"the groups of {400 - n} rows of the table, set aside" in str(model.guarantee_)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("shares", [None, "released"])
-def test_a_saved_model_predicts_and_claims_the_same(
-    parts: Any, loose: dict[str, Any], tmp_path: Any, n_classes: int, shares: str | None
-) -> None:
-    y = parts.y if n_classes == 2 else np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
-    model = DPFERMIClassifier(**(loose | {"noise": FloatNoise()}), group_shares=shares)
-    model.fit(
-        parts.X,
-        y,
-        X_public=parts.X_public,
-        sensitive_features=parts.groups,
-        sensitive_features_public=parts.groups_public,
-    )
-    again = evenhand.load(model.save(tmp_path / "model"))
-    assert isinstance(again, DPFERMIClassifier)
-    assert np.array_equal(model.predict_proba(parts.X), again.predict_proba(parts.X))
-    assert again.predict_proba(parts.X).shape == (600, n_classes)
-    assert again.guarantee_ == model.guarantee_
-    assert again.ledger_.to_dict() == model.ledger_.to_dict()
-    assert again.groups_ == ("a", "b")
-    assert again.fairness_kind_ is model.fairness_kind_ is FairnessKind.WEIGHTS
-    assert not again.needs_group_at_prediction_
 
 
 @pytest.mark.slow
@@ -266,10 +223,3 @@ def test_a_network_of_pictures_brings_the_groups_nearer_with_more_weight(tmp_pat
     assert model.mechanism_.clip_norm == 1.0
     again = evenhand.load(model.save(tmp_path / "model"))
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
-def test_seeded_noise_is_no_guarantee(parts: Any, loose: dict[str, Any]) -> None:
-    model = fit(parts, DPFERMIClassifier(**loose, group_shares="released"))
-    assert str(model.guarantee_).startswith("NOT PRIVATE")
-    assert isinstance(model.ledger_, SeparateLedgers)
-    assert not model.ledger_.to_dict()["protects"]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-import evenhand
 from evenhand import (
     Budget,
     DemographicParity,
@@ -15,8 +14,7 @@ from evenhand import (
     TruePositiveRateParity,
 )
 from evenhand.estimators.saving.fingerprint import fingerprint
-from evenhand.fairness import FairnessKind
-from evenhand.privacy import FloatNoise, SeededNoise
+from evenhand.privacy import SeededNoise
 from evenhand.report.spending import Spending
 from evenhand.students.derived import DerivedRule, noise_bound
 
@@ -132,15 +130,6 @@ def test_it_says_what_it_claims_and_how_the_budget_was_parted(parts: Any) -> Non
     ]
 
 
-def test_the_noise_is_charged_before_it_is_drawn(
-    parts: Any, loose: dict[str, Any], draws: Any
-) -> None:
-    fit(parts, DPPostProcessingClassifier(**loose))
-    assert len(draws.ledgers) == 2
-    assert len(draws.spent) >= 3  # samples, steps, table
-    assert min(draws.spent) > 0.99
-
-
 def test_another_margin_reads_the_same_table_and_spends_nothing(
     parts: Any, loose: dict[str, Any]
 ) -> None:
@@ -170,30 +159,6 @@ def test_slack_widens_the_margin_and_none_is_that_of_the_paper(
     assert 0.0 < wide.noise_bound_ == noise_bound(wide.table_, NOTION, scale=1 + 1e-6)
     assert 1e-3 < wide.table_gap_ <= wide.noise_bound_ + 1e-9
     assert wide.rule_.error(wide.table_) < tight.rule_.error(tight.table_)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_saved_model_predicts_and_claims_the_same(
-    parts: Any, loose: dict[str, Any], tmp_path: Any, n_classes: int
-) -> None:
-    y = parts.y if n_classes == 2 else np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
-    model = DPPostProcessingClassifier(**(loose | {"noise": FloatNoise()}))
-    model.fit(parts.X, y, X_public=parts.X_public, sensitive_features=parts.groups)
-    again = evenhand.load(model.save(tmp_path / "model"))
-    given = {"sensitive_features": parts.groups}
-    proba = model.predict_proba(parts.X, **given)
-    assert proba.shape == (600, n_classes)
-    assert np.array_equal(proba, again.predict_proba(parts.X, **given))
-    one, two = (m.predict(parts.X, **given, random_state=3) for m in (model, again))
-    assert np.array_equal(one, two)
-    assert again.guarantee_ == model.guarantee_
-    assert again.noise_bound_ == model.noise_bound_
-    assert again.fairness_kind_ is FairnessKind.DERIVED
-    assert again.needs_group_at_prediction_
-    assert np.array_equal(
-        again.with_fairness(odds(0.0)).rule_.probabilities,
-        model.with_fairness(odds(0.0)).rule_.probabilities,
-    )
 
 
 def test_true_positive_rates_of_any_number_of_classes_are_held(

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from claims import a_claim
-from sklearn.tree import DecisionTreeClassifier
 
-import evenhand
 from evenhand import (
     Budget,
     DemographicParity,
@@ -27,7 +25,6 @@ from evenhand.fairness.tally import JointTally
 from evenhand.privacy import Ledger, RandomizedResponse, SeededNoise, attribute_of
 from evenhand.privacy.relation import GROUP_LABEL
 
-OF_THE_USER = ["sklearn.tree._tree.Tree"]
 LOOSE = Budget(epsilon=1e6, delta=1e-5)  # everybody tells the truth, up to one in 2**63
 
 
@@ -166,21 +163,6 @@ def test_training_reads_the_answers_and_nothing_else_of_the_groups() -> None:
     for other in models[1:]:
         assert np.array_equal(models[0].predict_proba(X), other.predict_proba(X))
         assert models[0].estimated_gap_ == other.estimated_gap_
-
-
-@pytest.mark.parametrize("learner", [None, DecisionTreeClassifier(max_depth=3, random_state=0)])
-def test_a_saved_model_predicts_and_claims_the_same(tmp_path: Any, learner: Any) -> None:
-    X, y, group = people(1500)
-    odds = EqualizedOdds(margin=0.1)
-    model = made(X, y, group, noise=None, learner=learner, fairness=odds, max_iter=3)
-    again = evenhand.load(model.save(tmp_path / "model"), trusted=OF_THE_USER)
-    assert isinstance(again, RandomizedResponseClassifier)
-    assert np.array_equal(again.predict(X), model.predict(X))
-    assert again.guarantee_ == model.guarantee_
-    assert again.ledger_.to_dict() == model.ledger_.to_dict()
-    assert again.estimated_gap_ == model.estimated_gap_
-    assert np.array_equal(again.estimated_shares_, model.estimated_shares_)
-    assert again.groups_ == ("a", "b")
 
 
 def test_seeded_noise_is_no_guarantee() -> None:

@@ -51,15 +51,6 @@ def test_it_learns_within_its_budget_and_says_what_it_claims(parts: Any) -> None
     assert (model.predict(parts.X) == parts.y).mean() > 0.75
 
 
-def test_the_noise_is_charged_before_it_is_drawn(parts: Any, draws: Any) -> None:
-    model = DPSGDClassifier(
-        Budget(epsilon=3.0, delta=1e-6), n_steps=20, batch_size=200, noise=SeededNoise(0)
-    )
-    fit(parts, model)
-    assert draws.spent
-    assert min(draws.spent) > 0.99
-
-
 def test_the_noise_in_the_model_is_that_of_its_mechanism(parts: Any, loose: Any) -> None:
     # One step from zero: the weights are -rate * (sum + noise) / batch. The noise is drawn first
     # from the seed, so it can be taken away, and what is left has norm <= C per record. Whitened
@@ -282,22 +273,6 @@ def test_thresholds_refuse_three_classes(parts: Any, loose: Any) -> None:
         model.with_group_thresholds(
             parts.X_public, parts.groups_public, fairness=DemographicParity(margin=0.1)
         )
-
-
-@pytest.mark.parametrize("hidden", [(), (5, 4)])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_saved_model_predicts_the_same(
-    parts: Any, loose: Any, tmp_path: Any, hidden: tuple[int, ...], n_classes: int
-) -> None:
-    y = parts.y if n_classes == 2 else np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
-    model = DPSGDClassifier(
-        **(loose | {"noise": FloatNoise()}), hidden=hidden, fairness=DemographicParity(margin=0.1)
-    )
-    model.fit(parts.X, y, X_public=parts.X_public, sensitive_features=parts.groups)
-    again = evenhand.load(model.save(tmp_path / "model"))
-    assert np.array_equal(model.predict_proba(parts.X), again.predict_proba(parts.X))
-    assert again.guarantee_ == model.guarantee_
-    assert np.array_equal(again.predict(parts.X), model.predict(parts.X))
 
 
 def test_a_network_predicts_what_its_own_layers_compute(parts: Any, loose: Any) -> None:

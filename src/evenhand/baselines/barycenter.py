@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -190,10 +190,6 @@ class DPBarycenterClassifier(TableRuleClassifier):
 
     def _take_group_weights(self, weights: FloatArray) -> None:
         self.group_shifts_: FloatArray = weights[:, 0].copy()
-
-    def _describe(self) -> FittedModel:
-        fitted = super()._describe()
-        return replace(fitted, table_gap=self.table_gap_, table_noise=self.noise_bound_)
 
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)

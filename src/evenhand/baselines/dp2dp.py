@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Final
 
 import numpy as np
@@ -21,7 +21,6 @@ from evenhand.fairness.groups import GroupCodes
 from evenhand.fairness.notion import RateNotion, require_reference
 from evenhand.learners.gradients import probabilities
 from evenhand.privacy import Ledger
-from evenhand.privacy.gaussian import sigma_for
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.students.thresholds import NEEDS_GROUP
 from evenhand.typing import Array, FloatArray, IntArray
@@ -180,13 +179,10 @@ class DP2DPClassifier(GroupRuleClassifier):
         run = Ledger(of_rule, noise=noise, unit="record", neighbors="add or remove one")
         shape = (trained.groups.n_groups, data.n_classes)
 
-        def within(part: float, n: int, moved: float) -> NoisySum:
-            mu_squared = of_rule.mu_squared * part * (1.0 - 1e-9)
-            sigma = sigma_for(mu_squared, n, moved, gaussian_mu=noise.gaussian_mu)
-            return NoisySum(sigma=sigma, l2_sensitivity=moved)
-
-        summer = within(1.0 - LAST, self.n_rule_steps, float(UNIT))
-        counter = within(LAST, 1, float(UNIT))
+        summer, counter = (
+            NoisySum.within(of_rule.mu_squared * part * (1.0 - 1e-9), n, float(UNIT), noise)
+            for part, n in ((1.0 - LAST, self.n_rule_steps), (LAST, 1))
+        )
         dual = ParityDual(
             margin=self.notion.margin, temperature=self.temperature, rate=self.rule_rate
         )
@@ -233,10 +229,6 @@ class DP2DPClassifier(GroupRuleClassifier):
         """Return the probabilities of the model below the rule, shape (n, n_classes)."""
         scores = self.student_.decision_function(encoded).reshape(len(encoded), -1)
         return probabilities(scores + self.group_scores_[groups.codes])
-
-    def _describe(self) -> FittedModel:
-        fitted = super()._describe()
-        return replace(fitted, table_gap=self.table_gap_, table_noise=self.noise_bound_)
 
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)

@@ -19,7 +19,6 @@ from evenhand.estimators.ledgers import open_run, own_noise
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import FairnessKind
 from evenhand.privacy import DiscreteNoise
-from evenhand.privacy.gaussian import sigma_for
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.students.additive import AdditiveScores
@@ -176,8 +175,8 @@ class DPEBMClassifier(PrivateClassifier):
         bins = [column.codes(read.X_encoded) for column in columns]
         # What an account around it has left may be less than the budget: then nothing is drawn.
         whole, n_visits = budget.mu_squared * (1.0 - 1e-9), self.n_rounds * len(columns)
-        counter = self._within(whole * count_share, 1, math.sqrt(len(columns)), run.noise)
-        summer = self._within(whole * (1.0 - count_share), n_visits, float(UNIT), run.noise)
+        counter = NoisySum.within(whole * count_share, 1, math.sqrt(len(columns)), run.noise)
+        summer = NoisySum.within(whole * (1.0 - count_share), n_visits, float(UNIT), run.noise)
         uses = {counter: 1, summer: n_visits}
         with run.reserve(uses, purpose="counts of bins, and sums of residuals") as grant:
             counted = np.concatenate(
@@ -228,12 +227,6 @@ class DPEBMClassifier(PrivateClassifier):
         _checks.at_least("max_leaves", self.max_leaves, 2)
         _checks.at_least("max_bins", self.max_bins, 2)
         return _checks.open_unit("count_budget", self.count_budget)
-
-    @staticmethod
-    def _within(mu_squared: float, n: int, moved: float, noise: Any) -> NoisySum:
-        """Return the sum of which ``n`` cost a part of the budget."""
-        sigma = sigma_for(mu_squared, n, moved, gaussian_mu=noise.gaussian_mu)
-        return NoisySum(sigma=sigma, l2_sensitivity=moved)
 
     def _cautions(self) -> tuple[str, ...]:
         assert self.budget is not None

@@ -92,6 +92,10 @@ class GroupRuleClassifier(NoisyGradientClassifier):
     def _aim(self) -> tuple[str | None, float | None]:
         return self.notion.name, self.notion.margin
 
+    def _describe(self) -> FittedModel:
+        fitted = super()._describe()
+        return replace(fitted, table_gap=self.table_gap_, table_noise=self.noise_bound_)
+
     def with_group_thresholds(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: the decisions are derived from the group already."""
         raise ValueError(
@@ -325,9 +329,7 @@ class DPPostProcessingClassifier(TableRuleClassifier):
             rule=self.rule_,
             table=self.table_,
         )
-        return replace(
-            fitted, derived=derived, table_gap=self.table_gap_, table_noise=self.noise_bound_
-        )
+        return replace(fitted, derived=derived)
 
     def _take(self, fitted: FittedModel) -> None:
         super()._take(fitted)

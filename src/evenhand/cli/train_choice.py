@@ -6,8 +6,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evenhand.cli.train_flags import DEMOGRAPHIC_PARITY
 from evenhand.cli.train_limits import NOT_ALWAYS_READ, read_after
-from evenhand.cli.train_options import DEMOGRAPHIC_PARITY, TrainOptions
+from evenhand.cli.train_options import TrainOptions
 
 if TYPE_CHECKING:
     from evenhand.estimators.choosing import Choice

@@ -15,7 +15,8 @@ import pandas as pd
 from evenhand._checks import at_least, decimals, one_of
 from evenhand._numerals import text_of
 from evenhand._stored import stored
-from evenhand.datasets.columns import SECONDS, Column, DateUnit, Kind, holds_decimals
+from evenhand.datasets.columns import Column, Kind, holds_decimals
+from evenhand.datasets.dates import SECONDS, DateUnit
 from evenhand.datasets.patterns import MADE, Pattern
 from evenhand.typing import FloatArray
 

@@ -1,13 +1,13 @@
 """A table whose columns are read once, as numbers or as texts with codes.
 
-The only place that looks at dtypes of pandas.
+With ``dates`` the only place that looks at dtypes of pandas.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,13 +20,10 @@ from evenhand import _values
 from evenhand._checks import did_you_mean
 from evenhand._frames import DAYS, OF_DAYS, as_pandas
 from evenhand._numerals import numeral, text_of
+from evenhand.datasets.dates import DateUnit, since_1970
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 Kind: TypeAlias = Literal["numeric", "categorical"]
-DateUnit: TypeAlias = Literal["day", "second"]
-
-SECONDS: Final[Mapping[str, int]] = {"day": 86_400, "second": 1}
-"""What dates are counted in, and the seconds that it has."""
 
 MOST_DECIMALS_READ: Final = 4
 """That are read off numbers, or released: of a column with more, none are said."""
@@ -243,14 +240,7 @@ class Column:
                 f"Column {self.name!r} of the {self.where} must hold dates, got {self.dtype}. "
                 f"Convert it: pd.to_datetime(frame[{self.name!r}])."
             )
-        values = self.values
-        if isinstance(self.dtype, pd.DatetimeTZDtype):
-            there = values if unit == "day" else values.dt.tz_convert("UTC")
-            values = there.dt.tz_localize(None)
-        whole = values.to_numpy().astype("datetime64[D]" if unit == "day" else "datetime64[s]")
-        counted: FloatArray = whole.astype(np.int64).astype(np.float64)
-        counted[self.missing] = np.nan
-        return counted
+        return since_1970(self.values, unit)
 
     @property
     def codes(self) -> IntArray:
@@ -475,39 +465,6 @@ def refuse_repeated(names: Iterable[str], where: str) -> None:
         )
 
 
-def dates_of(numbers: FloatArray, unit: DateUnit, dtype: str) -> pd.Series[Any]:
-    """Return the dates of a dtype that ``Column.since_1970`` reads as these numbers.
-
-    What the dtype cannot hold becomes its first or last day; datetime64[ns] ends in 2262.
-
-    Examples
-    --------
-    >>> dates_of(np.array([1.0, np.nan]), "day", "datetime64[s, Europe/Berlin]").tolist()
-    [Timestamp('1970-01-02 00:00:00+0100', tz='Europe/Berlin'), NaT]
-    """
-    known: Any = pd.api.types.pandas_dtype(dtype)
-    zone = getattr(known, "tz", None)
-    step = np.datetime_data(known if zone is None else f"M8[{known.unit}]")[0]
-    most = np.iinfo(np.int64).max // {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[step]
-    most = min(most, _LAST) - 2 * SECONDS["day"]  # room for a zone
-    gone = np.isnan(numbers)
-    seconds = np.clip(np.where(gone, 0.0, numbers) * SECONDS[unit], -most, most)
-    moments = seconds.astype(np.int64).astype("datetime64[s]")
-    moments[gone] = np.datetime64("NaT")
-    made: pd.Series[Any] = pd.Series(moments.astype(f"datetime64[{step}]"))
-    if zone is None:
-        return made
-    if unit == "second":
-        made = made.dt.tz_localize("UTC").dt.tz_convert(zone)
-    else:  # a clock that is set at midnight shows it twice, or passes over it
-        first = np.ones(len(made), dtype=np.bool_)
-        made = made.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
-    return made
-
-
-_LAST: Final = 253_402_300_799  # the end of the year 9999
-
-
 def _nearest_float(value: Any) -> float:
     """Return a number as a float, infinite beyond the largest; NaN for what is no number."""
     try:
@@ -545,6 +502,4 @@ def place_among(categories: Sequence[str], *, as_numbers: bool = False) -> Calla
 
 def some(names: Iterable[object], most: int = 5) -> str:
     """List at most five names, and how many there are beyond them."""
-    listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(repr(name) for name in listed[:most]) + more
+    return _values.first(map(repr, names), most)

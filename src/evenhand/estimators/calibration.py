@@ -26,8 +26,6 @@ from evenhand.students.within import Within
 from evenhand.typing import Array, IntArray
 from evenhand.voting.blocks import Mechanism, stages
 
-_SHOWN = 5
-
 
 class CellsNotRead(UserWarning):
     """Some group has too few records of some class for the margin to be read there."""
@@ -163,18 +161,11 @@ def calibration_gap(student: Student) -> Estimate | None:
 
 def warn_of_unread(read: Within, data: FitInputs) -> None:
     """Warn of groups of which the released answers know no record of some class."""
-    classes, names = data.classes.tolist(), data.required_groups.names
-    said = [
-        f"{names[z]!r} among class {' or '.join(repr(classes[k]) for k in among)}"
-        for z, among in read.unread(data.n_classes)
-    ]
-    said = list(dict.fromkeys(said))
-    if said:
-        more = f" and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
+    if said := read.unread_in_words(data.required_groups.names, data.classes.tolist()):
         warnings.warn(
-            f"By the released answers there is less than one record of {', '.join(said[:_SHOWN])}"
-            f"{more}. The margin was not read there and says nothing about it. Give calibration "
-            f"rows with labels and groups, or a larger budget.",
+            f"By the released answers there is less than one record of {_values.first(said)}. The "
+            f"margin was not read there and says nothing about it. Give calibration rows with "
+            f"labels and groups, or a larger budget.",
             CellsNotRead,
             stacklevel=7,
         )
@@ -190,9 +181,8 @@ def _refuse_empty_cells(
         for z, k in np.argwhere(counts == 0)
     ]
     if empty:
-        more = f" and {len(empty) - _SHOWN} more" if len(empty) > _SHOWN else ""
         raise ValueError(
-            f"The calibration rows hold no record of class {', '.join(empty[:_SHOWN])}{more}, and "
+            f"The calibration rows hold no record of class {_values.first(empty)}, and "
             f"{type(notion).__name__} is about each class in each group. Add such rows (hundreds "
             f"say more than tens), merge groups, or leave the calibration rows out: the margin is "
             f"then read from the released answers."

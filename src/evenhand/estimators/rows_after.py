@@ -276,18 +276,9 @@ def _labels(y_public: ArrayLike | None, classes: Array, fairness: RateNotion) ->
     return None if y_public is None else class_codes(y_public, classes, "y_public")
 
 
-def unread(within: Within, names: tuple[str, ...], classes: Array) -> str:
-    """Say which groups have less than one record that a rate is taken among; empty for none."""
-    said = [
-        f"{names[z]!r} among class {' or '.join(map(repr, classes[list(among)].tolist()))}"
-        for z, among in within.unread(2)
-    ]
-    return ", ".join(dict.fromkeys(said))
-
-
 def _require_records(within: Within, names: tuple[str, ...], classes: Array) -> None:
     """Refuse rows with labels of which a group has no record that a rate is taken among."""
-    if said := unread(within, names, classes):
+    if said := ", ".join(within.unread_in_words(names, classes.tolist())):
         raise ValueError(
             f"{SOURCES[within.source].capitalize()} there is less than one record of {said}, and "
             f"{within.notion.title} compares a rate among these. Give more public rows, or merge "

@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from evenhand import _values
 from evenhand.students.small_groups import Held, HeldGroup
 from evenhand.students.student import Student
-
-_SHOWN = 5
 
 
 class SmallGroupsWarning(UserWarning):
@@ -49,14 +48,13 @@ def in_words(held: Held, names: tuple[str, ...], margin: float) -> str:
     )
 
 
-def listed(held: Held, names: tuple[str, ...], shown: int = _SHOWN) -> str:
+def listed(held: Held, names: tuple[str, ...]) -> str:
     """Return the groups with their rows and limits, the smallest first."""
     words = [
         f"{names[group.group]!r} ({group.n_rows:,} public rows: {group.limit:.3f})"
         for group in sorted(held.groups, key=lambda group: group.n_rows)
     ]
-    more = f" and {len(words) - shown} more" if len(words) > shown else ""
-    return f"{', '.join(words[:shown])}{more}"
+    return _values.first(words)
 
 
 def to_dict(held: Held, names: tuple[str, ...]) -> dict[str, Any]:

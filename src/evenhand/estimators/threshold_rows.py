@@ -13,7 +13,7 @@ from evenhand import _checks
 from evenhand._frames import refuse_other_order
 from evenhand._random import as_generator
 from evenhand.estimators.calibration import CellsNotRead
-from evenhand.estimators.rows_after import WAY_OUT, check_rows, unread
+from evenhand.estimators.rows_after import WAY_OUT, check_rows
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import require_notion
@@ -245,7 +245,7 @@ def _warn_of_unread(within: Within, names: tuple[str, ...], classes: Array) -> N
             CellsNotRead,
             stacklevel=5,
         )
-    elif said := unread(within, names, classes):
+    elif said := ", ".join(within.unread_in_words(names, classes.tolist())):
         warnings.warn(
             f"{SOURCES[within.source].capitalize()} there is less than one record of {said}: the "
             f"margin was not read there, and says nothing about it. {way_out}",

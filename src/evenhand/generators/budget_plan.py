@@ -11,7 +11,6 @@ from typing import Final, TypeAlias, TypeVar
 from evenhand import _checks
 from evenhand.generators.aggregators import Aggregator, TableCounts
 from evenhand.privacy import Ledger
-from evenhand.privacy.gaussian import sigma_for
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.noisy_sum import NoisySum
 from evenhand.typing import FloatArray, IntArray
@@ -215,9 +214,7 @@ def noisy_sum(
     >>> round(step.sigma, 1), round(1000**0.5 / budget.mu, 1)
     (118.0, 118.0)
     """
-    moved = aggregator.l2_sensitivity(neighbors)
-    sigma = sigma_for(mu_squared, n_steps, moved, gaussian_mu=noise.gaussian_mu)
-    return NoisySum(sigma=sigma, l2_sensitivity=moved)
+    return NoisySum.within(mu_squared, n_steps, aggregator.l2_sensitivity(neighbors), noise)
 
 
 @dataclass(frozen=True, kw_only=True)

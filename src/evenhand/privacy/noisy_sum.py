@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from evenhand._checks import positive
+from evenhand.privacy.gaussian import sigma_for
 from evenhand.privacy.noise import Noise
 from evenhand.privacy.renyi import NEIGHBORS
 from evenhand.typing import Array, ArrayLike, FloatArray
@@ -58,6 +59,12 @@ class NoisySum:
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         moved = positive("l2_sensitivity", self.l2_sensitivity)
         object.__setattr__(self, "l2_sensitivity", moved)
+
+    @classmethod
+    def within(cls, mu_squared: float, n: int, l2_sensitivity: float, noise: Noise) -> NoisySum:
+        """Return the sum with the least noise of which ``n`` cost ``mu_squared``."""
+        sigma = sigma_for(mu_squared, n, l2_sensitivity, gaussian_mu=noise.gaussian_mu)
+        return cls(sigma=sigma, l2_sensitivity=l2_sensitivity)
 
     def mu_squared(self, noise: Noise) -> float:
         """Cost of one sum, whatever the data are."""

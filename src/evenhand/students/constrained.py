@@ -85,6 +85,11 @@ class LinearFit:
     met: bool
     free: LinearFit | None = None
 
+    @classmethod
+    def of(cls, weights: FloatArray, gap: float, *, met: bool) -> LinearFit:
+        """Take weights (n_features + 1, n_columns), of which the last row are the intercepts."""
+        return cls(coef=weights[:-1].T.copy(), intercept=weights[-1].copy(), gap=gap, met=met)
+
     def classifier(self, n_classes: int) -> LogisticRegression:
         """Return a scikit-learn classifier with these coefficients."""
         return linear_model(self.coef, self.intercept, np.arange(n_classes))
@@ -381,8 +386,7 @@ class _Problem:
         return max(float(self.X.scores(weights.reshape(self.shape)).std(axis=0).mean()), 1e-9)
 
     def fit(self, weights: FloatArray, gap: float, *, met: bool) -> LinearFit:
-        W = weights.reshape(self.shape).T
-        return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=gap, met=met)
+        return LinearFit.of(weights.reshape(self.shape), gap, met=met)
 
     def _preconditioned(
         self, u: FloatArray, target: float | None, preconditioner: Preconditioner

@@ -166,7 +166,7 @@ class _Tuning:
         decided = scores.argmax(axis=1) if self.loss.n_columns > 1 else scores[:, 0] > 0
         gap = self.within.gap(decided.astype(np.int64), self.loss.n_classes)
         met = gap <= self.within.notion.margin
-        fit = LinearFit(coef=W[:-1].T.copy(), intercept=W[-1].copy(), gap=gap, met=met)
+        fit = LinearFit.of(W, gap, met=met)
         return FairTuning(fit=fit, weight=weight)
 
     def value(

@@ -202,8 +202,7 @@ class _Problem:
 
     def fit(self, weights: FloatArray, violation: float, *, met: bool) -> LinearFit:
         """Return the weights as coefficients and intercepts."""
-        W = weights.reshape(self.shape).T
-        return LinearFit(coef=W[:, :-1].copy(), intercept=W[:, -1].copy(), gap=violation, met=met)
+        return LinearFit.of(weights.reshape(self.shape), violation, met=met)
 
     def _value_in_frame(self, u: FloatArray, pull: FloatArray | None) -> tuple[float, FloatArray]:
         weights = self.X.preconditioner.weights(u.reshape(self.shape)).ravel()

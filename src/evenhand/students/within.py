@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -251,6 +251,14 @@ class Within:
         if not self.notion.needs_labels:
             return ()
         return _JointDifferences(self, n_classes).unread
+
+    def unread_in_words(self, names: Sequence[str], classes: Sequence[Any]) -> list[str]:
+        """Return the same in words, each once: a group among a class, or several."""
+        said = (
+            f"{names[z]!r} among class {' or '.join(repr(classes[k]) for k in among)}"
+            for z, among in self.unread(len(classes))
+        )
+        return list(dict.fromkeys(said))
 
     @cached_property
     def _joint(self) -> _JointDifferences:

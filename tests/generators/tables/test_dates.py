@@ -12,7 +12,8 @@ import pytest
 from marks import FAINT
 
 from evenhand.datasets import PublicEncoder, Schema
-from evenhand.datasets.columns import Column, dates_of
+from evenhand.datasets.columns import Column
+from evenhand.datasets.dates import dates_of
 from evenhand.generators import MarginalSynthesizer, evaluate, load
 from evenhand.generators.tables.nonprivate import ReweightedSynthesizer
 from evenhand.generators.tables.released_schema import DAYS, PURPOSE, _grid_counts

@@ -16,6 +16,7 @@ from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer
 from evenhand.generators.aggregators import TableDistances
 from evenhand.generators.tables import marginal
+from evenhand.generators.tables.chosen_pairs import choose_pairs
 from evenhand.privacy import Budget, SeededNoise
 
 N = 6000
@@ -217,14 +218,13 @@ def test_the_counts_of_chosen_columns_are_those_of_these_in_their_order(
         kept = rng.random(N) < states / (states + 0.5)
         frame.insert(0, f"of {states}", np.where(kept, copied, 0))
     chosen: list[tuple[Any, Any, Any]] = []
-    choose = MarginalSynthesizer._choose
 
-    def spied(self: MarginalSynthesizer, data: Any, *rest: Any) -> Any:
-        found = choose(self, data, *rest)
+    def spied(data: Any, *rest: Any) -> Any:
+        found = choose_pairs(data, *rest)
         chosen.append((data, *found[1:]))
         return found
 
-    monkeypatch.setattr(MarginalSynthesizer, "_choose", spied)
+    monkeypatch.setattr(marginal, "choose_pairs", spied)
     fit(frame.astype(str), width=width)
     ((data, cliques, counts),) = chosen
     assert max(len(clique.columns) for clique in cliques) == width + 1

@@ -15,7 +15,8 @@ from evenhand._checks import did_you_mean
 from evenhand._frames import DAYS, OF_DAYS
 from evenhand._numerals import text_of
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, TypedTable, dates_of, some
+from evenhand.datasets.columns import Column, TypedTable, some
+from evenhand.datasets.dates import dates_of
 from evenhand.datasets.patterns import Pattern
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.conditions import Conditions

@@ -6,7 +6,6 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -14,10 +13,18 @@ import pandas as pd
 
 from evenhand import _checks
 from evenhand.datasets.columns import TypedTable, some
-from evenhand.generators.aggregators import ProductSums, TableCounts, TableDistances
+from evenhand.generators.aggregators import ProductSums, TableCounts
 from evenhand.generators.budget_plan import BudgetPlan, snr_of_counts, under
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import register
+from evenhand.generators.tables.chosen_pairs import (
+    CHOICE,
+    MEAN_ABS,
+    NARROW,
+    PAIRS,
+    PublicNumbers,
+    choose_pairs,
+)
 from evenhand.generators.tables.encoded import Clique, CountedRows
 from evenhand.generators.tables.label_temperature import TEMPERATURE
 from evenhand.generators.tables.label_tilt import (
@@ -54,47 +61,11 @@ from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 OWN: Final = "counts of each column by label and group"
 ODDS: Final = frozenset({TILT, TEMPERATURE})
-CHOICE: Final = "which pairs of columns depend on each other"
-PAIRS: Final = "counts of the chosen pairs of columns"
-
-NARROW, WIDE = 2, 3
-"""Columns from which one may hang: where the noise leaves pairs alone, and where it leaves more."""
-
-_OF_THREE: Final = 0.5
-"""Records, of all, that noise may hide in a table of three columns; set on Bank and ACS-Income."""
 
 _OF_TEMPERATURE: Final = 0.05  # of ``tilt_share``
-_MEAN_ABS: Final = math.sqrt(2.0 / math.pi)  # E|N(0, 1)|
 _SURELY: Final = 3.0  # deviations of a noisy count from which on it is not of noise alone
 _GAPS: Final = 2.0  # those from which on missing values are drawn: noise alone has them in .023
 _HARDLY: Final = 1e-9  # of what noise says: 0 would have no law where it is asked for
-
-
-@dataclass(frozen=True, kw_only=True)
-class _PublicNumbers:
-    """What everybody knows before pairs are counted, and the noise that goes with it."""
-
-    n_columns: int
-    """Columns that may be in a pair."""
-    per_unit: int
-    """Records of one unit that are read, at most."""
-    plan: BudgetPlan
-    n_records: float
-    """Of all, by the released counts by label and group."""
-
-    def sigma(self, width: int) -> float:
-        """Return the noise on a cell of the tables of a tree, if it has as many as it may."""
-        n_tables = width * self.n_columns - width * (width + 1) // 2
-        expected = TableCounts(shapes=((1, 1),) * max(n_tables, 1), per_unit=self.per_unit)
-        return self.plan.mechanism(expected, PAIRS).sigma
-
-    def most_cells(self, width: int) -> float:
-        """Return the cells of the largest table that tells what it counts from its noise.
-
-        Of columns that decide each other, 2 n records are misplaced at most. The noise on their
-        table is to hide a half of that, no more.
-        """
-        return self.n_records / max(self.sigma(width) * _MEAN_ABS, 1e-12)
 
 
 @register
@@ -304,8 +275,8 @@ class MarginalSynthesizer(TableSynthesizer):
             return plan
         if TILT in plan.shares and not (self.tilt or self._tells(data, plan)):
             plan = plan.joined(PAIRS, ODDS)
-        known = _PublicNumbers(
-            n_columns=n_columns, per_unit=data.per_unit, plan=plan, n_records=float(weights.sum())
+        known = PublicNumbers(
+            n_columns=n_columns, per_unit=data.per_unit, plan=plan, weights=weights
         )
         if max(data.sizes) > MOST_STATES:
             stand_out = known.most_cells(self.width or NARROW) ** 0.5
@@ -315,7 +286,9 @@ class MarginalSynthesizer(TableSynthesizer):
             each = each_of(self.merged_.tables(tables))
             sigmas = [sigma * self.merged_.spread(i) for i, sigma in enumerate(sigmas)]
             self.distribution_ = fit_tree(alone, each, sigmas, weights)
-        tree, pairs, counts_of_pairs = self._choose(data, known, weights)
+        expected, labels = self.distribution_.expected(weights), self.conditions_.labels()
+        width = self.width or known.usual_width(data.sizes, len(np.unique(labels)))
+        tree, pairs, counts_of_pairs = choose_pairs(data, known, expected, labels, width)
         progress("counts", 2, 4)
         again = self._to_count_again(each, sigmas, weights, pairs)
         # All of these were counted for what was released before: the rows are not read again.
@@ -362,73 +335,6 @@ class MarginalSynthesizer(TableSynthesizer):
         moved = aggregator.l2_sensitivity(plan.ledger.neighbors) * aggregator.unit
         mu = math.sqrt(plan.ledger.budget.mu_squared * plan.shares[TILT]) / moved
         return min(float(self._known_counts().sum()), MOST_RECORDS) * mu
-
-    def _width(self, sizes: Sequence[int], known: _PublicNumbers) -> int:
-        """Return from how many columns one hangs."""
-        if self.width is not None:
-            return self.width
-        usual = float(np.median([size for size in sizes if size > 1] or [1]))
-        n_labels = len(np.unique(self.conditions_.labels()))
-        most = _OF_THREE * known.most_cells(WIDE)
-        return WIDE if n_labels * usual**3 <= most else NARROW
-
-    def _choose(
-        self, data: CountedRows, known: _PublicNumbers, weights: FloatArray
-    ) -> tuple[JunctionTree, list[Clique], list[IntArray]]:
-        """Return a tree of pairs that label and group do not explain, these, and their counts."""
-        n, sizes = len(data.sizes), np.array(data.sizes, dtype=np.float64)
-        mine = self.distribution_.expected(weights)
-        labels = self.conditions_.labels()
-        kinds = [np.zeros_like(labels), labels]
-        pairs = list(combinations(range(n), 2))
-        by_label = data.counts([Clique(columns=pair, parts=labels) for pair in pairs])
-        counted, fixed = [], []
-        for (i, j), seen in zip(pairs, by_label, strict=True):
-            explained = np.zeros(seen.shape)
-            joint = (mine[i] / weights[:, None])[:, :, None] * mine[j][:, None, :]
-            np.add.at(explained, labels, joint)
-            counted += [seen.sum(axis=0), seen]
-            fixed += [explained.sum(axis=0), explained]
-        score = TableDistances(n_tables=len(fixed), per_unit=data.per_unit)
-        released = known.plan.release(score, score.total(counted, fixed), CHOICE)
-        # As in AIM (McKenna et al. 2022), less what noise would add: that of the table to come,
-        # that of this distance, and the draw of the records (a count varies by its root).
-        width = self._width(data.sizes, known)
-        sigma = known.sigma(width)
-        hidden = [sigma * table.size + float(np.sqrt(table).sum()) for table in fixed]
-        # No two distributions of n records are further apart: what is above that is noise.
-        least = np.repeat([min(sizes[i], sizes[j]) for i, j in pairs], 2)
-        possible = 2.0 * weights.sum() * (1.0 - 1.0 / least)
-        found = np.minimum(released.values, possible)
-        by_kind = (found - released.sigma - _MEAN_ABS * np.array(hidden)).reshape(-1, 2)
-        gains = np.zeros((n, n))
-        for (i, j), gain in zip(pairs, by_kind.max(axis=1), strict=True):
-            gains[i, j] = gains[j, i] = gain
-        cells = sizes * float(len(weights)) ** (1 / 3)  # of three columns: times the conditions
-        tree = JunctionTree.heaviest(gains, width=width, cells=cells)
-        # By label wherever that stands above its noise: of what is particular to a rare label a
-        # distance shows little, and models of the label live on it.
-        kind = np.zeros((n, n), dtype=np.int64)
-        for (i, j), own in zip(pairs, by_kind[:, 1] > 0, strict=True):
-            kind[i, j] = kind[j, i] = own
-        threes, within = [], set()
-        most = _OF_THREE * known.most_cells(width)
-        for three in tree.threes:
-            edges = list(combinations(three, 2))
-            parts = kinds[max(kind[edge] for edge in edges)]
-            if (parts.max() + 1) * math.prod(data.sizes[i] for i in three) <= most:
-                threes.append(Clique(columns=three, parts=parts))
-                within |= {frozenset(edge) for edge in edges}
-        chosen, counts = list(threes), data.counts(threes) if threes else []
-        for edge in tree.edges:
-            if frozenset(edge) in within:
-                continue
-            pair = min(edge), max(edge)
-            seen = by_label[pairs.index(pair)]
-            seen = seen if kind[pair] else seen.sum(axis=0, keepdims=True)
-            chosen.append(Clique(columns=edge, parts=kinds[kind[pair]]))
-            counts.append(seen if edge == pair else seen.transpose(0, 2, 1))
-        return tree, chosen, counts
 
     def _remarks(self) -> tuple[str, ...]:
         names = [self.codec_.features[i] for i in self._without_gaps]
@@ -564,18 +470,7 @@ class MarginalSynthesizer(TableSynthesizer):
         return drawn
 
     def _arrays(self) -> dict[str, Array]:
-        tree, tables = self.distribution_.tree, self.distribution_.tables
-        widest = max((len(above) for above in tree.parents), default=1)
-        parents = np.full((len(tree.order), widest), -1, dtype=np.int64)
-        for i, above in enumerate(tree.parents):
-            parents[i, : len(above)] = above
-        out: dict[str, Array] = {"parents": parents, "order": np.array(tree.order, dtype=np.int64)}
-        for at, table in enumerate(tables):
-            out[f"columns_{at}"] = np.array(table.columns, dtype=np.int64)
-            out[f"parts_{at}"] = table.parts.astype(np.int64)
-            out[f"values_{at}"] = table.values
-        for i, ranges in self.merged_.ranges.items():
-            out[f"ranges_{i}"], out[f"within_{i}"] = ranges, self.merged_.within[i]
+        out = self.distribution_.arrays() | self.merged_.arrays()
         out |= {f"hidden_{i}": hidden for i, hidden in enumerate(self.hidden_)}
         if self.tilt_ is not None:
             out |= {f"tilt_{name}": array for name, array in self.tilt_.arrays().items()}
@@ -587,27 +482,12 @@ class MarginalSynthesizer(TableSynthesizer):
                 "it was saved by an earlier version, with a forest of columns. Fit the generator "
                 "again and save it, or read the folder with the version that wrote it."
             )
-        parents = tuple(tuple(row[row >= 0].tolist()) for row in arrays["parents"])
-        n = sum(name.startswith("values_") for name in arrays)
-        self.merged_ = MergedStates(
-            ranges={int(name): array for name, array in under(arrays, "ranges_").items()},
-            within={int(name): array for name, array in under(arrays, "within_").items()},
-        )
-        self.distribution_ = TreeDistribution(
-            tree=JunctionTree(parents=parents, order=tuple(arrays["order"].tolist())),
-            tables=tuple(
-                Table(
-                    columns=tuple(arrays[f"columns_{at}"].tolist()),
-                    parts=arrays[f"parts_{at}"],
-                    values=arrays[f"values_{at}"],
-                )
-                for at in range(n)
-            ),
-        )
+        self.distribution_ = TreeDistribution.restored(arrays)
+        self.merged_ = MergedStates.restored(arrays)
         hidden = under(arrays, "hidden_")  # folders of earlier versions have none
         self.hidden_ = tuple(
             hidden.get(str(i), np.zeros(table.values.shape[1], dtype=bool))
-            for i, table in enumerate(self.distribution_.tables[: len(parents)])
+            for i, table in enumerate(self.distribution_.tables[: len(arrays["parents"])])
         )
         tilt = under(arrays, "tilt_")
         self.tilt_ = LabelTilt.restored(tilt, self.merged_.ranges) if tilt else None
@@ -668,7 +548,7 @@ def _joined(
 def _dependence(table: FloatArray, shares: FloatArray, sigma: float) -> float:
     """How far a noisy table is from one that is the same in every condition, less its noise."""
     same = np.outer(shares, np.maximum(table.sum(axis=0), 0.0))
-    noise = _MEAN_ABS * float(np.sqrt(sigma**2 + same).sum())
+    noise = MEAN_ABS * float(np.sqrt(sigma**2 + same).sum())
     spread = sigma * math.sqrt(table.size * (1.0 - 2.0 / math.pi))
     return float(np.abs(table - same).sum()) - noise - spread
 

@@ -14,8 +14,9 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from evenhand.generators.budget_plan import under
 from evenhand.generators.tables.tree_distribution import TreeDistribution
-from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 MOST_STATES: Final = 64
 """A column of more states is merged; and into no more ranges than this."""
@@ -78,6 +79,19 @@ class MergedStates:
             left = 1.0 - summed(alike, self.ranges[i])[:, self.ranges[i]]
             within[i] = alike + left * others
         return replace(self, within=within)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return it as arrays by name."""
+        out: dict[str, Array] = {f"ranges_{i}": ranges for i, ranges in self.ranges.items()}
+        return out | {f"within_{i}": within for i, within in self.within.items()}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Array]) -> MergedStates:
+        """Take back what ``arrays`` gave, among others."""
+        return cls(
+            ranges={int(name): array for name, array in under(arrays, "ranges_").items()},
+            within={int(name): array for name, array in under(arrays, "within_").items()},
+        )
 
     def tables(self, tables: Sequence[_Numbers]) -> list[_Numbers]:
         """Return the tables of all columns, (n_conditions, states), by ranges where merged."""

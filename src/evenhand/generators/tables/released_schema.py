@@ -15,13 +15,8 @@ from scipy.special import ndtri
 
 from evenhand._numerals import natural_order
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import (
-    MOST_DECIMALS_READ,
-    SECONDS,
-    Column,
-    TypedTable,
-    holds_decimals,
-)
+from evenhand.datasets.columns import MOST_DECIMALS_READ, Column, TypedTable, holds_decimals
+from evenhand.datasets.dates import SECONDS
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
 from evenhand.generators.tables.codec import OTHER

@@ -36,7 +36,7 @@ from typing import Final
 import numpy as np
 from scipy.optimize import minimize
 
-from evenhand.typing import BoolArray, FloatArray, IntArray
+from evenhand.typing import Array, BoolArray, FloatArray, IntArray
 
 TRUST: Final = 0.5
 """How far a cell is drawn back to the others, in standard deviations of its noise."""
@@ -246,6 +246,36 @@ class TreeDistribution:
         sizes = [table.values.shape[1] for table in self.tables[: len(self.tree.order)]]
         cliques = [(i, *above) for i, above in enumerate(self.tree.parents)]
         return sum(math.prod(sizes[j] for j in clique) for clique in cliques)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return it as arrays by name."""
+        widest = max((len(above) for above in self.tree.parents), default=1)
+        parents = np.full((len(self.tree.order), widest), -1, dtype=np.int64)
+        for i, above in enumerate(self.tree.parents):
+            parents[i, : len(above)] = above
+        out: dict[str, Array] = {"parents": parents}
+        out["order"] = np.array(self.tree.order, dtype=np.int64)
+        for at, table in enumerate(self.tables):
+            out[f"columns_{at}"] = np.array(table.columns, dtype=np.int64)
+            out[f"parts_{at}"] = table.parts.astype(np.int64)
+            out[f"values_{at}"] = table.values
+        return out
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Array]) -> TreeDistribution:
+        """Take back what ``arrays`` gave, among others."""
+        parents = tuple(tuple(row[row >= 0].tolist()) for row in arrays["parents"])
+        return cls(
+            tree=JunctionTree(parents=parents, order=tuple(arrays["order"].tolist())),
+            tables=tuple(
+                Table(
+                    columns=tuple(arrays[f"columns_{at}"].tolist()),
+                    parts=arrays[f"parts_{at}"],
+                    values=arrays[f"values_{at}"],
+                )
+                for at in range(sum(name.startswith("values_") for name in arrays))
+            ),
+        )
 
     @cached_property
     def _upward(self) -> _Upward:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable, some
@@ -269,11 +269,10 @@ class TwoTableSynthesizer(Synthesizer):
         if not len(condition):
             return
         known, bare = self.visits_.conditions_, np.unique(condition)
-        named = "; ".join(known.words(int(c)) for c in bare[:5])
-        more = f" and {len(bare) - 5} more" if len(bare) > 5 else ""
+        named = _values.first((known.words(int(c)) for c in bare), separator="; ")
         raise ValueError(
             f"The conditions ask for visits of every person by their {NUMBER!r}, and visits of "
-            f"{named}{more} cannot be told from none: there is nothing to draw them from. Ask for "
+            f"{named} cannot be told from none: there is nothing to draw them from. Ask for "
             f"0, or a range from 0, or in the conditions for other values of "
             f"{', '.join(known.names)}; a larger epsilon tells more visits from the noise."
         )

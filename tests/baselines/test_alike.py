@@ -1,19 +1,24 @@
-"""What baselines with a budget that read groups refuse, before anything is drawn."""
+"""What is alike of baselines with a budget: when noise is drawn, what a folder keeps, refusals."""
 
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
+import evenhand
 from evenhand import DPFERMIClassifier, DPPostProcessingClassifier, DPSGDClassifier
 from evenhand.baselines.barycenter import DPBarycenterClassifier
 from evenhand.baselines.decoupled import DPDecoupledClassifier
 from evenhand.baselines.dp2dp import DP2DPClassifier
+from evenhand.baselines.explainable_boosting import DPEBMClassifier
 from evenhand.baselines.fairdp import FairDPClassifier
 from evenhand.baselines.pfld import PFLDClassifier
 from evenhand.baselines.randomized_response import RandomizedResponseClassifier
+from evenhand.estimators.saving.fingerprint import fingerprint
 from evenhand.fairness import DemographicParity, EqualizedOdds
-from evenhand.privacy import Budget, DiscreteNoise, Ledger, attribute_of
+from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, attribute_of
 
 ODDS = EqualizedOdds(margin=0.1, reference="pairwise")
 NO_GROUPS = {"sensitive_features": None}
@@ -134,6 +139,92 @@ def fit(kind: Any, parts: Any, settings: dict[str, Any], **changes: Any) -> Any:
     known = inspect.signature(kind).parameters
     settings = {name: value for name, value in settings.items() if name in known}
     return kind(**settings).fit(**(taken | changes))
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "n_ledgers"),
+    [
+        (DPSGDClassifier, {}, 1),
+        (DPFERMIClassifier, {}, 1),
+        (DPFERMIClassifier, {"group_shares": "released"}, 2),
+        (DPPostProcessingClassifier, {}, 2),
+        (DP2DPClassifier, {}, 2),
+        (FairDPClassifier, {}, 2),
+        (PFLDClassifier, {}, 1),
+        (DPEBMClassifier, {"n_rounds": 3}, 1),
+    ],
+)
+def test_noise_is_drawn_after_it_is_charged_and_a_seed_for_it_is_no_guarantee(
+    parts: Any,
+    loose: dict[str, Any],
+    draws: Any,
+    kind: Any,
+    settings: dict[str, Any],
+    n_ledgers: int,
+) -> None:
+    model = fit(kind, parts, loose | {"n_steps": 20} | settings)
+    assert len(draws.ledgers) == n_ledgers
+    assert len(draws.spent) >= 2
+    assert min(draws.spent) > 1 - 1e-5
+    assert str(model.guarantee_).startswith("NOT PRIVATE")
+    assert not model.ledger_.to_dict()["protects"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "n_classes"),
+    [
+        *((DPSGDClassifier, {"hidden": h}, n) for h in ((), (5, 4)) for n in (2, 3)),
+        *((DPFERMIClassifier, {"group_shares": s}, n) for s in (None, "released") for n in (2, 3)),
+        (DPPostProcessingClassifier, {}, 2),
+        (DPPostProcessingClassifier, {}, 3),
+        (DPDecoupledClassifier, {}, 2),
+        (DPBarycenterClassifier, {"n_bins": 6}, 2),
+        (DP2DPClassifier, {}, 2),
+        (FairDPClassifier, {"hidden": (4,)}, 2),
+        (PFLDClassifier, {}, 2),
+        (PFLDClassifier, {"hidden": (5,)}, 2),
+        (RandomizedResponseClassifier, {"fairness": ODDS, "max_iter": 3}, 2),
+        (
+            RandomizedResponseClassifier,
+            {"learner": DecisionTreeClassifier(max_depth=3, random_state=0), "max_iter": 3},
+            2,
+        ),
+    ],
+)
+def test_a_saved_model_predicts_and_claims_the_same(
+    parts: Any,
+    loose: dict[str, Any],
+    tmp_path: Any,
+    kind: Any,
+    settings: dict[str, Any],
+    n_classes: int,
+) -> None:
+    y = parts.y if n_classes == 2 else np.where(np.arange(600) % 3 == 0, "maybe", parts.y)
+    model = fit(kind, parts, loose | {"noise": FloatNoise(), "n_steps": 20} | settings, y=y)
+    again = evenhand.load(model.save(tmp_path / "model"), trusted=["sklearn.tree._tree.Tree"])
+    assert type(again) is kind
+    assert again.needs_group_at_prediction_ == model.needs_group_at_prediction_
+    told = {"sensitive_features": parts.groups} if model.needs_group_at_prediction_ else {}
+    drawn = told and told | {"random_state": 3}
+    assert np.array_equal(again.predict(parts.X, **drawn), model.predict(parts.X, **drawn))
+    if hasattr(model, "predict_proba"):
+        assert np.array_equal(
+            again.predict_proba(parts.X, **told), model.predict_proba(parts.X, **told)
+        )
+    assert again.guarantee_ == model.guarantee_
+    assert again.ledger_.to_dict() == model.ledger_.to_dict()
+    assert again.groups_ == model.groups_
+    assert again.fairness_kind_ is model.fairness_kind_
+    assert fingerprint(again) == fingerprint(model)
+    numbers = {name: of for name, of in vars(model).items() if isinstance(of, float | np.ndarray)}
+    kept = {name: of for name, of in vars(again).items() if name in numbers}
+    assert kept.keys() >= set(kind.NUMBERS)
+    np.testing.assert_equal(kept, {name: numbers[name] for name in kept})
+    for name in kind.NUMBERS if told else ():
+        before = fingerprint(again)
+        setattr(again, name, numbers[name] + 1.0)
+        again._fitted = again._describe()
+        assert fingerprint(again) != before
 
 
 @pytest.mark.parametrize(
