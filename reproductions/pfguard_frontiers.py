@@ -195,7 +195,10 @@ def picture(rows: list[dict[str, Any]]) -> str:
                 series=series,
             )
         )
-    about = "Utility against fairness of drawn digits at four epsilons, means with intervals"
+    about = (
+        "Figures 6 to 8, asked of digits: utility against fairness at four epsilons, means with "
+        "intervals"
+    )
     return draw(NAME, about, panels, 2)
 
 
