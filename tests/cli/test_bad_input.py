@@ -192,10 +192,7 @@ def test_text_in_a_declared_number_is_located(refused: Run) -> None:
     put("private.csv", "hours", 11, "forty")
     more = ("--drop", "age", "--drop", "job", "--show-values")
     line = refused({"--schema": "schema.json"}, *more)
-    assert (
-        "Column 'hours' of the private.csv must hold numbers, got the text 'forty' in row 12"
-        in line
-    )
+    assert "Column 'hours' of private.csv must hold numbers, got the text 'forty' in row 12" in line
 
 
 def test_a_damaged_schema_is_bad_input(refused: Run) -> None:

@@ -117,6 +117,9 @@ def test_margins_are_kept_by_the_rows_of_a_file(
     people(2999, 77).to_csv("fewer.csv", index=False)
     assert "belongs to the calibration rows" in refuse(*words, "fewer.csv")
     run("serve", "model", "--store", "other.db")
+    left = run("serve", "model", "--groups", "F,X", "--store", "left.db").stderr
+    assert "--groups leaves out 'M' of training: rows of theirs get no label" in left
+    states.pop()
     assert [(one["notion"], one["margin"]) for one in states[1]["margins"]] == [
         ("demographic-parity", 0.1)  # that of training
     ]

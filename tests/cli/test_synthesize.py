@@ -378,11 +378,9 @@ def test_test_rows_that_cannot_be_measured_are_refused_before_anything_is_spent(
     said = refuse(*ASKED, "--test", "test.csv")
     assert "test.csv: the label or group 'loan' is missing in row 6" in said
     assert "test.csv: the label or group 'sex' is missing in row 8" in said
-    assert "Column 'hours' of the test.csv must hold numbers, got the text (not shown)" in said
+    assert "Column 'hours' of test.csv must hold numbers, got the text (not shown)" in said
     frame.assign(hours="inf", loan="granted", sex="F").to_csv("test.csv", index=False)
-    assert "'hours' of the test.csv holds an infinite number" in refuse(
-        *ASKED, "--test", "test.csv"
-    )
+    assert "'hours' of test.csv holds an infinite number" in refuse(*ASKED, "--test", "test.csv")
     assert not list(town.glob("made*"))
 
 

@@ -289,6 +289,20 @@ def test_a_schema_of_no_feature_is_refused_with_a_way_out(town: Path, run: Run, 
     assert "(age). Declare a feature there, or go without --schema" in refused.stderr
 
 
+def test_dates_that_a_schema_declares_are_refused_with_a_way_out_of_the_command_line(
+    town: Path, run: Run, asked: Run
+) -> None:
+    pd.read_csv("private.csv").assign(seen="2020-01-31").to_csv("private.csv", index=False)
+    columns = [{"name": "age", "bounds": [18, 80]}, {"name": "seen", "kind": "date"}]
+    Path("schema.json").write_text(json.dumps({"columns": columns}))
+    refused = run(*asked({"--schema": "schema.json"}), exit_code=2)
+    assert "'seen' hold dates, which generators of tables read" in refused.stderr
+    assert "or leave them out: drop(columns=['seen']), or --drop" in refused.stderr
+    refused = run(*asked({"--schema": "schema.json"}), "--drop", "seen", exit_code=2)
+    assert "error: public.csv has columns that the schema does not name" in refused.stderr
+    assert "(--drop)" in refused.stderr
+
+
 def test_parquet_and_gzip_are_read_like_csv(town: Path, train: Run) -> None:
     pd.read_csv("private.csv").to_parquet("private.parquet")
     Path("public.csv.gz").write_bytes(gzip.compress(Path("public.csv").read_bytes()))

@@ -260,6 +260,14 @@ def test_roles_are_no_features_and_are_not_stopped() -> None:
         inspect(frame, label="lone")
 
 
+def test_labels_and_units_are_not_compared_with_those_of_public_rows() -> None:
+    private = table(person=[f"p{i // 4}" for i in range(N)])
+    public = table(person=[f"q{i // 4}" for i in range(N)], loan="granted", sex="F")
+    result = inspect(private, label="loan", sensitive="sex", unit="person", public=public)
+    found = {column.name for column in result.columns if column.findings}
+    assert found == {"sex"}  # new groups are told; nobody reads public units and labels
+
+
 def test_the_schema_is_of_public_rows_and_names_no_private_category() -> None:
     warm = 36.0 + np.arange(N) % 40 / 10
     public = table(job="nurse", age=np.arange(N) % 40 + 30, warm=warm)

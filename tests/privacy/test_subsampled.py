@@ -185,6 +185,19 @@ def test_the_calibrated_noise_fits_the_budget_and_a_little_less_does_not(
     assert ledger.affordable(found) == 1
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.95])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-4])
+def test_tiny_budgets_with_much_beside_are_calibrated(epsilon: float, share: float) -> None:
+    # Sampling amplifies nothing there: the noise is what the steps need without it.
+    budget = Budget(epsilon=epsilon, delta=1e-9)
+    beside = share * budget.mu_squared
+    found = SubsampledGaussian.within(
+        budget, sampling_rate=0.02, n_steps=5, clip_norm=1.0, beside=beside
+    )
+    assert 0.98 * epsilon < found.epsilon(1e-9) <= epsilon
+    assert own_ledger(budget, SeededNoise(0)).affordable(found) == 1
+
+
 @settings(max_examples=8, deadline=None)
 @given(
     sigma=st.floats(1.0, 6.0),

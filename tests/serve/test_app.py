@@ -99,6 +99,26 @@ def test_values_that_the_model_does_not_know_are_named_by_column_and_counted(cli
     assert "secret" not in text  # names of columns alone
 
 
+def test_true_is_read_as_the_model_writes_it() -> None:
+    def read(*known: str) -> tuple[Any, list[list[str]]]:
+        reader = Reader(
+            columns=("smokes",),
+            numeric=frozenset(),
+            sensitive=("sex",),
+            groups=("men", "women"),
+            categories={"smokes": known},
+        )
+        sent = [{"smokes": value} for value in (True, False, None, "true")]
+        cells = reader.cells(sent)
+        return cells.pop("smokes").values, reader.unknown(sent)
+
+    values, unknown = read("false", "true", "yes")  # as in a CSV of another program
+    assert [*values] == ["true", "false", None, "true"]
+    assert unknown == [[], [], [], []]
+    assert read("False", "True")[1] == [[], [], [], ["smokes"]]
+    assert read("no", "yes")[1] == [["smokes"], ["smokes"], [], ["smokes"]]
+
+
 def test_true_is_no_number(client: Any) -> None:
     refused = ask(client, [{"income": True, "sex": "men", "job": "cook"}])
     assert refused.status_code == 422
@@ -396,6 +416,7 @@ def test_bad_bodies_are_refused_and_nothing_is_counted(what: str, client: Any) -
     answer = client.post("/decide", content=body, headers=headers)
     assert answer.status_code == status, answer.text
     assert answer.json()["message"]
+    assert ("not UTF-8" in answer.text) == (status == 400)
     assert get(client, "/state").json()["n_decisions"] == 0
 
 

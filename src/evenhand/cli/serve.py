@@ -156,6 +156,12 @@ def _option(model: Any, given: ServeOptions) -> Any:
             f"--groups is missing, and this model knows {theirs}: a margin is kept between groups "
             f"that are known before. Name every group that may come, for example --groups F,M."
         )
+    trained = model.groups_ or () if known and _sensitive(known, given) == known.sensitive else ()
+    if left := [name for name in trained if name not in groups]:
+        note(
+            f"--groups leaves out {', '.join(map(repr, left))} of training: rows of theirs get no "
+            f"label, and the reason unknown_group"
+        )
     return margins.reject_option(
         model,
         given,

@@ -413,7 +413,9 @@ def declared_schema(path: Path, roles: Roles) -> Schema:
             f"or left out by --drop ({', '.join(schema.names)}). Declare a feature there, or go "
             f"without --schema."
         )
-    return Schema(columns=features)
+    learnt = Schema(columns=features)
+    learnt.refuse_for_models()
+    return learnt
 
 
 def _refuse_other_kinds(X: TypedTable, X_public: TypedTable) -> None:

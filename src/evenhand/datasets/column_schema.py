@@ -15,7 +15,7 @@ import pandas as pd
 from evenhand._checks import at_least, decimals, one_of
 from evenhand._numerals import text_of
 from evenhand._stored import stored
-from evenhand.datasets.columns import Column, Kind, holds_decimals
+from evenhand.datasets.columns import Column, Kind, holds_decimals, the
 from evenhand.datasets.dates import SECONDS, DateUnit
 from evenhand.datasets.patterns import MADE, Pattern
 from evenhand.typing import FloatArray
@@ -169,7 +169,7 @@ class ColumnSchema:
             return column.values
         if column.is_category or column.is_bool or column.is_date or column.is_number:
             raise TypeError(
-                f"Column {self.name!r} of the {column.where} is declared by its prefix, and its "
+                f"Column {self.name!r} of {the(column.where)} is declared by its prefix, and its "
                 f"dtype is {column.dtype}. Convert it with astype('str')."
             )
         known = set(self.categories)  # a value that was shortened before may be "other"

@@ -141,12 +141,12 @@ class Column:
             return "categorical"
         if self.holds_dates:
             raise TypeError(
-                f"Column {self.name!r} of the {self.where} holds dates or times ({self.dtype}). "
+                f"Column {self.name!r} of {the(self.where)} holds dates or times ({self.dtype}). "
                 f"Say what about them matters as a number, e.g. the days since a fixed day: "
                 f"(frame[{self.name!r}] - pd.Timestamp('2020-01-01')).dt.days."
             )
         raise TypeError(
-            f"Column {self.name!r} of the {self.where} holds {self.inferred} values "
+            f"Column {self.name!r} of {the(self.where)} holds {self.inferred} values "
             f"({self.dtype}). Columns hold numbers, text or booleans: convert it, or leave it out."
         )
 
@@ -187,7 +187,7 @@ class Column:
         wrong = np.flatnonzero(np.isnan(numbers) & ~self.missing)
         if wrong.size:
             raise ValueError(
-                f"Column {self.name!r} of the {self.where} must hold numbers, got the text "
+                f"Column {self.name!r} of {the(self.where)} must hold numbers, got the text "
                 f"{_values.quoted(self.values.iloc[int(wrong[0])])} in "
                 f"{_values.rows(wrong)}. Correct the value or leave it empty. A column of text is "
                 f"learnt where the schema of the training declares it as categorical."
@@ -237,7 +237,7 @@ class Column:
         """
         if not self.is_date:
             raise TypeError(
-                f"Column {self.name!r} of the {self.where} must hold dates, got {self.dtype}. "
+                f"Column {self.name!r} of {the(self.where)} must hold dates, got {self.dtype}. "
                 f"Convert it: pd.to_datetime(frame[{self.name!r}])."
             )
         return since_1970(self.values, unit)
@@ -264,9 +264,9 @@ class Column:
             codes, values = pd.factorize(self.values, use_na_sentinel=True)
         except TypeError:
             raise TypeError(
-                f"Column {self.name!r} of the {self.where} holds values that cannot be categories, "
-                f"e.g. {_values.quoted(self.values.iloc[0])}. Columns hold numbers, text or "
-                f"booleans."
+                f"Column {self.name!r} of {the(self.where)} holds values that cannot be "
+                f"categories, e.g. {_values.quoted(self.values.iloc[0])}. Columns hold numbers, "
+                f"text or booleans."
             ) from None
         if self.is_object and self.inferred not in _ALIKE:
             # To pandas True is 1, and 2.00 is 2.0: a row's text would be that of an equal value
@@ -300,7 +300,7 @@ class Column:
         if found.size:
             rows = _values.rows(found if places is None else places[found])
             raise ValueError(
-                f"Column {self.name!r} of the {self.where} must be finite, got an infinite number "
+                f"Column {self.name!r} of {the(self.where)} must be finite, got an infinite number "
                 f"in {rows}. Leave the value empty if it is not known."
             )
 
@@ -446,13 +446,17 @@ class TypedTable:
         if absent:
             known = self.names if spare is None else spare
             nor = f" (nor {some(absent[1:])})" if absent[1:] else ""
-            table = self.where if isinstance(self.where, Path) else f"The {self.where}"
             # No str.format: a name may hold braces.
             last = way_out.replace("{name}", absent[0]) or f"Its columns: {some(self.names, 30)}."
             raise ValueError(
-                f"{table} has no column {absent[0]!r}, {why}{nor}."
+                f"{the(self.where, 'The')} has no column {absent[0]!r}, {why}{nor}."
                 f"{did_you_mean(absent[0], known)} {last}"
             )
+
+
+def the(table: str | Path, article: str = "the") -> str:
+    """Return how a sentence names a table: a file by its path, anything else with an article."""
+    return str(table) if isinstance(table, Path) else f"{article} {table}"
 
 
 def refuse_repeated(names: Iterable[str], where: str) -> None:

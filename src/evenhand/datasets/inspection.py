@@ -136,6 +136,8 @@ def _inspected(
         wrong = Problem.DATE if column.holds_dates else Problem.OBJECTS
         return result("nothing", None, [wrong])
     values = column.values[there]
+    if role in ("label", "unit"):  # of public rows nobody reads these
+        public = None
     other = [] if public is None else [_other_kind(kind, public)]
     if kind == "numeric":
         found = _of_numbers(values, column.name, role)

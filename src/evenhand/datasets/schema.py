@@ -18,7 +18,7 @@ from evenhand._checks import at_least, together
 from evenhand._numerals import natural_order
 from evenhand._stored import stored
 from evenhand.datasets.column_schema import ColumnSchema, declared_column
-from evenhand.datasets.columns import Column, TypedTable, refuse_repeated, some
+from evenhand.datasets.columns import Column, TypedTable, refuse_repeated, some, the
 from evenhand.typing import ArrayLike
 
 __all__ = ["ColumnSchema", "Schema"]
@@ -217,7 +217,8 @@ missing=False, integer=False, decimals=None, date_unit='day', pattern=None, pref
             raise ValueError(
                 f"The schema says that {some(dates)} hold dates, which generators of tables read "
                 f"and models do not. Make a number of what matters about them, e.g. days since a "
-                f"fixed day, and declare that."
+                f"fixed day, and declare that; or leave them out: drop(columns={dates!r}), or "
+                f"--drop."
             )
         odd = [column.name for column in (*self.made, *self.shortened)]
         if odd:
@@ -265,9 +266,9 @@ missing=False, integer=False, decimals=None, date_unit='day', pattern=None, pref
         table.require(self.names, "which the schema names", spare=extra)
         if extra and not ignore_extra:
             raise ValueError(
-                f"The {table.where} has columns that the schema does not name: {some(extra)}. "
-                f"Leave them out with drop(columns=[...]), pass over them with ignore_extra=True, "
-                f"or add them to the public table or the declared schema."
+                f"{the(table.where, 'The')} has columns that the schema does not name: "
+                f"{some(extra)}. Leave them out with drop(columns=[...]) (--drop), pass over them "
+                f"with ignore_extra=True, or add them to the public table or the declared schema."
             )
         return table.select(self.names)
 
@@ -308,7 +309,7 @@ missing=False, integer=False, decimals=None, date_unit='day', pattern=None, pref
 
 def _parse(column: Column, read: dict[str, Any]) -> None:
     """Read the text of a column as dates, into ``read``."""
-    said = f"Column {column.name!r} of {column.where} is declared as a date, and"
+    said = f"Column {column.name!r} of {the(column.where)} is declared as a date, and"
     if column.is_number:
         raise ValueError(f"{said} holds numbers. Write its dates as 2020-01-31, or 2020-01-31T12.")
     try:

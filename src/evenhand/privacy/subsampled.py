@@ -122,7 +122,7 @@ class SubsampledGaussian:
     ) -> SubsampledGaussian:
         """Return the mechanism with the least noise that stays within ``budget``."""
         positive("sampling_rate", sampling_rate)
-        if non_negative("beside", beside) >= budget.mu_squared:
+        if non_negative("beside", beside) >= budget.mu_squared * (1.0 - 100.0 * SLACK):
             raise ValueError(
                 f"beside must be less than the budget's mu_squared={budget.mu_squared:.6g}, got "
                 f"beside={beside:.6g}: nothing would be left for the steps."
@@ -302,10 +302,13 @@ def _calibrated(
     epsilon: float, delta: float, sampling_rate: float, n_steps: int, beside: float
 ) -> float:
     """Return the least noise multiplier within (epsilon, delta), rounded to the safe side."""
-    mu = math.sqrt(mu_from_epsilon(epsilon, delta) ** 2 - beside)  # what is left for the steps
     # The ledger keeps a share SLACK of the budget; a little more covers the root search of mu.
-    target = epsilon * (1.0 - 10.0 * SLACK)
-    enough = math.sqrt(n_steps) / mu * (1.0 + 10.0 * SLACK)  # without amplification
+    kept = 1.0 - 10.0 * SLACK
+    target = epsilon * kept
+    # What is left for the steps. Of all of mu a share is kept: with much beside, one of the rest
+    # alone would leave epsilon above the target even at ``enough``.
+    mu = math.sqrt((mu_from_epsilon(epsilon, delta) * kept) ** 2 - beside)
+    enough = math.sqrt(n_steps) / mu  # without amplification
     if enough <= SMALLEST_AMPLIFIED or sampling_rate == 1.0:
         return enough
 

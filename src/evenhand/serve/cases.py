@@ -44,6 +44,9 @@ class BadRows(ValueError):
         super().__init__(f"row {row}, column {column!r}: {what}{more}")
 
 
+_FLAGS: Final = ("true", "false")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reader:
     """Reads rows for one model."""
@@ -153,7 +156,7 @@ class Reader:
 
     def cells(self, rows: Sequence[Mapping[str, Any]]) -> CellTable:
         """Return the columns that the model reads."""
-        return CellTable(rows, self.columns)
+        return CellTable(self._spelled(rows), self.columns)
 
     def unknown(self, rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         """Return, of each row, the columns whose value the model does not know, as it reads them.
@@ -161,12 +164,28 @@ class Reader:
         A value that is missing is none of these.
         """
         found: list[list[str]] = [[] for _ in rows]
+        rows = self._spelled(rows)
         for name, known in self.categories.items():
             column = CellColumn([row[name] for row in rows])
             strange = (column.places(known, as_numbers=True) < 0) & ~column.missing
             for i in np.flatnonzero(strange).tolist():
                 found[i].append(name)
         return found
+
+    def _spelled(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """Write true and false as the model's categories do: a CSV may have "true", or "TRUE"."""
+        said = {
+            name: {text == "true": known for known in names if (text := known.lower()) in _FLAGS}
+            for name, names in self.categories.items()
+            if not {"True", "False"} & {*names}
+        }
+        said = {name: flags for name, flags in said.items() if flags}
+        if not said:
+            return rows
+        return [
+            row | {n: f.get(row[n], row[n]) for n, f in said.items() if isinstance(row[n], bool)}
+            for row in map(dict, rows)
+        ]
 
     def _unreadable(self, name: str, value: Any) -> str:
         if value is None:

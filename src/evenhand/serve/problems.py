@@ -100,7 +100,10 @@ async def http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = str(error.detail)
     if error.status_code == 400:  # the framework's words do not say what
-        words = "The body cannot be read: its JSON is nested too deep, or a number is too long."
+        words = (
+            "The body cannot be read: it is not UTF-8, its JSON is nested too deep, or a number is "
+            "too long."
+        )
     made = problem(error.status_code, "http", words)
     for name, value in (error.headers or {}).items():
         made.headers[name] = value

@@ -216,6 +216,17 @@ def test_whole_numbers_that_are_not_bytes_are_refused() -> None:
     images, y, _ = pictures(40)
     with pytest.raises(TypeError, match=r"uint8 \(0 to 255\) or floats in \[0, 1\], got dtype int"):
         new().fit(images.astype(np.int64), y, budget=BUDGET)
+    # As bytes True would be 1 of 255, which is black.
+    with pytest.raises(TypeError, match=r"got dtype bool\. Convert them: images.astype\('float64'"):
+        new().fit(images > 0.5, y, budget=BUDGET)
+
+
+@pytest.mark.parametrize("name", ["classes", "groups"])
+def test_one_text_is_no_list_of_values(name: str) -> None:
+    images, y, side = pictures(40)
+    given: dict[str, Any] = {"y": y, "sensitive_features": side, name: "left"}
+    with pytest.raises(TypeError, match=r"are a sequence, got the text 'left'. Write all"):
+        new().fit(images, **given, budget=BUDGET)
 
 
 def test_a_run_that_would_not_fit_into_memory_stops_before_it_spends() -> None:

@@ -126,6 +126,16 @@ def test_postcodes_are_named_with_the_line_that_drops_them_and_cost_nothing() ->
     assert set(made.sample(200, random_state=0)["home"].dropna()) == {"other"}
 
 
+def test_a_prefix_too_long_for_few_records_is_refused_with_a_shorter_one() -> None:
+    frame = table().assign(home=[f"{i % 10}{i // 10 % 100:02d}" for i in range(4000)])
+    long, short = ({"home": {"kind": "postcode", "prefix": n}} for n in (3, 1))
+    with pytest.raises(ValueError, match=r"'home' has no category .* records: try \"prefix\": 2"):
+        fit(frame=frame, schema=Schema.declared(long))
+    assert "'home' with 10 categories" in str(
+        fit(frame=frame, schema=Schema.declared(short)).notes_
+    )
+
+
 def test_how_an_undeclared_postcode_is_learnt_is_said_by_its_name_and_dtype_alone() -> None:
     rng = np.random.default_rng(0)
     frame = table().assign(plz=rng.integers(10_000, 99_999, 4000), zip=rng.choice(["A1", "B2"]))

@@ -109,6 +109,11 @@ class PublicValues:
         ValueError
             For missing values and values that were not declared; rows are named.
         """
+        if isinstance(declared, str):  # else each of its characters would be a value
+            raise TypeError(
+                f"The values of the {_SAID[role]} are a sequence, got the text {declared!r}. Write "
+                f"all of them: [{declared!r}, ...]."
+            )
         flat = np.asarray(column)
         if flat.ndim != 1 or flat.dtype.fields is not None:
             raise ValueError(
@@ -345,9 +350,10 @@ def checked_pictures(given: ArrayLike) -> Array:
     if images.dtype == np.uint8:
         return images
     if not np.issubdtype(images.dtype, np.floating):
+        to = "float64" if images.dtype == bool else "uint8"
         raise TypeError(
             f"images must hold uint8 (0 to 255) or floats in [0, 1], got dtype {images.dtype}. "
-            f"Convert them: images.astype('uint8')."
+            f"Convert them: images.astype({to!r})."
         )
     flat = images.reshape(len(images), -1)
     wrong = np.flatnonzero(~((flat >= 0).all(axis=1) & (flat <= 1).all(axis=1)))

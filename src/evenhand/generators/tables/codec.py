@@ -15,7 +15,7 @@ from evenhand._checks import did_you_mean
 from evenhand._frames import DAYS, OF_DAYS
 from evenhand._numerals import text_of
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, TypedTable, some
+from evenhand.datasets.columns import Column, TypedTable, some, the
 from evenhand.datasets.dates import dates_of
 from evenhand.datasets.patterns import Pattern
 from evenhand.datasets.schema import ColumnSchema
@@ -85,7 +85,7 @@ class ColumnCode:
             n, places, gone = len(self.bins.cells), self.bins.cells.codes(numbers), column.missing
         if gone.any() and not self.has_missing:
             raise ValueError(
-                f"Column {self.name!r} of the {column.where} has no value in "
+                f"Column {self.name!r} of {the(column.where)} has no value in "
                 f"{_row(column, np.flatnonzero(gone)[0])}, and the schema does not say that values "
                 f'may be missing. Declare it with {{"missing": true}}, or leave these rows out.'
             )
@@ -102,7 +102,7 @@ class ColumnCode:
         """Raise ValueError for a value that is no category."""
         text, known = column.texts[column.codes[position]], self.schema.categories
         raise ValueError(
-            f"Column {self.name!r} of the {column.where} holds {_values.quoted(text)} in "
+            f"Column {self.name!r} of {the(column.where)} holds {_values.quoted(text)} in "
             f"{_row(column, position)}, which is not a category of the schema: "
             f"{', '.join(map(repr, known[:12]))}{', ...' if len(known) > 12 else ''}."
             f"{_values.if_shown(did_you_mean(text, known))} Correct the value, or declare it."

@@ -14,7 +14,7 @@ import pandas as pd
 from evenhand import _values
 from evenhand._checks import together
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import Column, TypedTable
+from evenhand.datasets.columns import Column, TypedTable, the
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.fairness.groups import encode_groups
 from evenhand.generators.balance import Balance, balance_of
@@ -152,7 +152,7 @@ def require_measurable(
     Label and groups (``conditions``) must be there, numbers be numbers, and finite.
     """
     if not len(rows):
-        raise ValueError(f"The {rows.where} has no rows, so there is nothing to measure.")
+        raise ValueError(f"{the(rows.where, 'The')} has no rows, so there is nothing to measure.")
     numeric = [c for c in columns if c.kind == "numeric" and c.name in rows]
     checks: list[Callable[[], object]] = [
         *(
@@ -168,7 +168,7 @@ def _require_finite(declared: ColumnSchema, column: Column) -> None:
     endless = np.flatnonzero(np.isinf(declared.numbers(column)))
     if endless.size:
         raise ValueError(
-            f"Column {column.name!r} of the {column.where} holds an infinite number in "
+            f"Column {column.name!r} of {the(column.where)} holds an infinite number in "
             f"{_values.rows(endless)}. Make it missing, or finite."
         )
 

@@ -184,7 +184,9 @@ class UndeclaredColumns:
             if replaced and name in keep:
                 continue
             if not (counted >= (least if replaced else least + _SURE * sigma)).any():
-                found[name] = words
+                known = self.known.get(name)
+                prefix = (known and known.prefix) or 1
+                found[name] = words + f': try "prefix": {prefix - 1}' * (prefix > 1)
         return found
 
     def release_schema(self, plan: BudgetPlan, delta: float) -> ReleasedSchema:
