@@ -202,11 +202,16 @@ def test_a_tree_of_ranges_is_a_distribution_over_states() -> None:
 def test_of_merged_columns_ranges_are_read_and_some_states() -> None:
     readings = Readings.of(2, 2, (3, 2), (0, 0))
     ranges, own = {0: np.array([0, 0, 1, 1, 2])}, np.array([False, True, False, True, False])
-    read, other = readings.apart(ranges, {0: own}).columns
+    told = {0: np.array([1.0, 5.0, 2.0, 2.0, 0.0])}
+    apart = readings.apart(ranges, {0: own}, told)
+    read, other = apart.columns
     of_ranges = [[0, 0], [0, 0], [1, 0], [1, 0], [0, 1]]
-    assert read.tolist() == [[*of, i == 1, i == 3] for i, of in enumerate(of_ranges)]
+    assert read[:4].tolist() == [[*of, i == 1, i == 3] for i, of in enumerate(of_ranges[:4])]
+    assert read[4].tolist() == [0.4, 0.0, 0.5, 0.2]  # the mean over 10 records of the others
+    assert apart.is_by_state.tolist() == [False] * 3 + [True] * 4 + [False]
+    assert apart.is_by_state.size == apart.n
     assert other is readings.columns[1]
-    assert readings.apart(ranges, {}).columns[0].tolist() == of_ranges
+    assert readings.apart(ranges, {}, told).columns[0].tolist() == of_ranges
 
 
 def test_the_states_with_most_records_are_taken_over_all_columns() -> None:
@@ -215,6 +220,7 @@ def test_the_states_with_most_records_are_taken_over_all_columns() -> None:
     assert found == {0: [True, True, False], 2: [True, False]}
     assert list(most_held(counts, 1)) == [0]
     assert most_held(counts, 0) == most_held(counts, -3) == most_held({}, 3) == {}
+    assert not most_held({1: np.array([0.0, 2.0])}, 2)[1][0]  # without records none is read
 
 
 SCHOOLS = 200
@@ -281,6 +287,35 @@ def test_a_column_of_many_states_tells_of_the_label_state_by_state(
 
     monkeypatch.setattr(marginal, "STATE_SIGNAL", 1e9)  # records could tell of no state
     assert off(fit_pupils())[0] > 1.5 * off(made)[0]
+
+
+@pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
+def test_a_state_without_a_record_does_not_make_a_label_certain() -> None:
+    """Of 240 declared schools 80 have pupils: noise alone gives the others some."""
+    rng = np.random.default_rng(0)
+    names = [f"s{i:03}" for i in range(240)]
+    open_ones = rng.permutation(240)[:80]
+    odds, school = rng.normal(0.0, 0.7, 240), rng.choice(open_ones, N)
+    frame = pd.DataFrame(
+        {
+            "school": [names[i] for i in school],
+            "born": rng.choice(["early", "late"], N),
+            "sex": rng.choice(["F", "M"], N),
+            "y": np.where(rng.random(N) < 1.0 / (1.0 + np.exp(-odds[school])), "yes", "no"),
+        }
+    )
+    schema = Schema.declared(
+        {"school": names, "born": ["early", "late"], "sex": ["F", "M"], "y": ["no", "yes"]}
+    )
+    made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
+        frame, label="y", sensitive="sex", budget=Budget(epsilon=3.0, delta=1e-6), schema=schema
+    )
+    asked = pd.DataFrame({"school": names, "born": "late", "sex": "F"})
+    found = np.diff(np.log(made.label_chances(asked)), axis=1)[:, 0]
+    closed = np.setdiff1d(np.arange(240), open_ones)
+    # Noise that nothing holds gives them the usual deviation of 1 at most; it would be 5 and more.
+    assert found[closed].std() < 1.5
+    assert np.corrcoef(found[open_ones], odds[open_ones])[0, 1] > 0.85
 
 
 def test_scores_by_range_of_an_earlier_folder_are_those_of_its_states() -> None:

@@ -17,7 +17,9 @@ The gradient of one record is an outer product, (y - q) times what its scores re
 the tree are free: they tell how these readings spread, so that a step along the noisy gradient is
 about Newton's, and how long gradients are, where they are clipped. Where noise is large steps are
 short. After a fixed number of steps, of which the second half is averaged, the mean is shrunk by
-what its noise explains (James and Stein 1961): where that is all, the tree stays as it is. Clipped
+what its noise explains (James and Stein 1961): where that is all, the tree stays as it is. Slopes
+of states that are read singly are pulled back meanwhile, for noise may have made a state, and no
+record holds its slope: by noise alone odds of such a state are off by their usual deviation. Clipped
 gradients leave the odds too sure, which their temperature mends (``label_temperature``).
 
 Rows of a label and group are those of the tree, of which each is kept with a probability in
@@ -68,6 +70,7 @@ _DEGREE: Final = 3
 _CLIPPED: Final = 0.1  # part of the gradients that are longer than the norm to which they are cut
 _EVEN: Final = 0.3  # part of the largest curvature in that by which steps are scaled
 _WALK: Final = 0.2  # squared length of what the noise of one step adds to slopes
+_USUAL: Final = 1.0  # standard deviation of log-odds by a state, before anything is known
 _LARGEST: Final = 8.0  # of a centred log-odds that the scores read
 _RIDGE: Final = 1e-3
 _MOST: Final = 4.0  # of the weight of a row: draws for one that is kept, at most, on average
@@ -85,6 +88,8 @@ class Readings:
     n_groups: int
     columns: tuple[FloatArray, ...]
     """Of each column: what is read of each state. Shape (states, readings)."""
+    by_state: frozenset[int] = frozenset()
+    """Columns of which some states are read singly."""
 
     @classmethod
     def of(
@@ -108,8 +113,16 @@ class Readings:
         of = zip(self.columns, counts, hidden, strict=True)
         return replace(self, columns=tuple(_of_known(*one) for one in of))
 
-    def apart(self, ranges: Mapping[int, IntArray], singly: Mapping[int, BoolArray]) -> Self:
+    def apart(
+        self,
+        ranges: Mapping[int, IntArray],
+        singly: Mapping[int, BoolArray],
+        told: Mapping[int, FloatArray],
+    ) -> Self:
         """Read of a state what is read of its range, and of some states what is their own.
+
+        Of a state of such a column that the noise may have made what is read of the others on
+        average, as ``of_known`` has it: of its range all others may be read singly.
 
         Parameters
         ----------
@@ -117,11 +130,21 @@ class Readings:
             Of each merged column: in which range a state is.
         singly : mapping of int to ndarray of bool, shape (states,)
             Which states of these columns are read singly.
+        told : mapping of int to ndarray, shape (states,)
+            Records in each state, as released; 0 where noise may be all of them.
         """
         read = [one[ranges[i]] if i in ranges else one for i, one in enumerate(self.columns)]
         for i, own in singly.items():
             read[i] = np.hstack([read[i], np.eye(len(own))[:, own]])
-        return replace(self, columns=tuple(read))
+            read[i][told[i] <= 0.0] = np.average(read[i], axis=0, weights=told[i])
+        return replace(self, columns=tuple(read), by_state=frozenset(singly))
+
+    @property
+    def is_by_state(self) -> BoolArray:
+        """Which numbers that are read of a row are of such columns, shape (``n``,)."""
+        each = [np.full(one.shape[1], i in self.by_state) for i, one in enumerate(self.columns)]
+        others = np.zeros(self.n_groups + self.n_labels - 1, dtype=np.bool_)
+        return np.concatenate([others, *each])
 
     @property
     def n(self) -> int:
@@ -254,12 +277,16 @@ class LabelTilt:
         mean, half = np.zeros_like(slopes), STEPS // 2
         sigma = plan.mechanism(aggregator, TILT, n_steps=STEPS).sigma * aggregator.unit * clip / n
         step = min(1.0, _WALK / (slopes.size * sigma**2))
+        # A state without records has no curvature that would hold its slope back from the noise:
+        # by this alone it has the usual deviation in the end.
+        pull = step * sigma**2 / (2.0 * (_USUAL * np.diag(scale.root)) ** 2) * readings.is_by_state
+        pull = np.minimum(pull, 1.0 / step)[:, None]
         for t in range(STEPS):
             scores = odds + read @ slopes @ turn
             norm = np.logaddexp.reduce(scores, axis=1, keepdims=True)
             apart = (own - np.exp(scores - norm)) @ turn.T
             released = door(aggregator.total(apart / clip, read)).reshape(slopes.shape[::-1]).T
-            slopes = slopes + step * released * clip / n
+            slopes = slopes + step * (released * clip / n - pull * slopes)
             mean += slopes * (t >= half) / (STEPS - half)
             progress("labels", t + 1, STEPS)
         noise = mean.size * sigma**2 * _noise_of_mean(step, half)

@@ -64,6 +64,7 @@ ODDS: Final = frozenset({TILT, TEMPERATURE})
 
 _OF_TEMPERATURE: Final = 0.05  # of ``tilt_share``
 _SURELY: Final = 3.0  # deviations of a noisy count from which on it is not of noise alone
+_LIKELY: Final = 1.0  # those from which on a state may be read singly, and its slope pulled back
 _GAPS: Final = 2.0  # those from which on missing values are drawn: noise alone has them in .023
 _HARDLY: Final = 1e-9  # of what noise says: 0 would have no law where it is asked for
 
@@ -157,6 +158,8 @@ class MarginalSynthesizer(TableSynthesizer):
     merged_: MergedStates = field(init=False)
     _gaps: list[float] = field(init=False)
     """Of each feature, how far the count of its last state stands above 0, in deviations."""
+    _sigma_of_state: float = field(init=False)
+    """Deviation of the first released count of a state, over all labels and groups."""
 
     pairs: bool = True
     width: int | None = None
@@ -201,7 +204,7 @@ class MarginalSynthesizer(TableSynthesizer):
         if TILT not in plan.shares:
             return
         weights = self._known_counts()
-        readings = self._told(self._signal(data, plan), weights)
+        readings = self._readings_by_state(self._signal(data, plan), weights)
         # Known to nobody, which records are read is a coin for each; see ``CountedRows.one_in``.
         key = secrets.token_bytes(32) if plan.ledger.noise.protects else rng.bytes(32)
         one_in = max(1, math.ceil(weights.sum() / MOST_RECORDS))
@@ -215,7 +218,7 @@ class MarginalSynthesizer(TableSynthesizer):
             progress,
         )
 
-    def _told(self, signal: float, weights: FloatArray) -> Readings:
+    def _readings_by_state(self, signal: float, weights: FloatArray) -> Readings:
         """Return what the odds of labels read, of merged columns as many states as can be told.
 
         Within its range such a state then depends on the group alone: the odds tell of the label.
@@ -227,9 +230,12 @@ class MarginalSynthesizer(TableSynthesizer):
         by_state, ranges = self.merged_.apart(tables), self.merged_.ranges
         unordered = [i for i in sorted(ranges) if self.codec_[features[i]].bins is None]
         n_told = int(min(signal / STATE_SIGNAL / (known.n_labels - 1), MOST_SINGLY)) - known.n
-        singly = most_held({i: by_state[i].sum(axis=0) for i in unordered}, n_told)
+        counts = {i: by_state[i].sum(axis=0) for i in unordered}
+        least = _LIKELY * self._sigma_of_state
+        told = {i: np.where(held > least, held, 0.0) for i, held in counts.items()}
+        singly = most_held(told, n_told)
         self.merged_ = self.merged_.alike_by_label(by_state, singly, known.n_labels)
-        return known.apart(ranges, singly)
+        return known.apart(ranges, singly, told)
 
     def _readings(self, sizes: Sequence[int]) -> Readings:
         """Return what the odds of labels read of columns of so many states, or ranges of these."""
@@ -253,6 +259,7 @@ class MarginalSynthesizer(TableSynthesizer):
         own = plan.release(counter, _joint(counted), OWN)
         tables = counter.apart(own.values)
         self.counts_, self.counts_sigma_ = joint_totals(tables, own.sigma)
+        self._sigma_of_state = own.sigma * math.sqrt(n_conditions)
         # A column in one state tells nothing, and is none of those that could be learnt.
         told = [size for size in data.sizes if size > 1] or [1]
         cells = n_conditions * round(float(np.median(told)))

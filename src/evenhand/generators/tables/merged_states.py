@@ -224,10 +224,10 @@ def most_held(counts: Mapping[int, FloatArray], n: int) -> dict[int, BoolArray]:
 
     Examples
     --------
-    >>> most_held({0: np.array([3.0, 1.0, 2.0]), 4: np.array([0.5, 0.2])}, 2)
+    >>> most_held({0: np.array([3.0, 1.0, 2.0]), 4: np.array([0.5, 0.0])}, 2)
     {0: array([ True, False,  True])}
     """
-    each = [(-held, i, state) for i, of in counts.items() for state, held in enumerate(of)]
+    each = [(-of[state], i, int(state)) for i, of in counts.items() for state in np.flatnonzero(of)]
     found = {i: np.zeros(len(of), dtype=bool) for i, of in counts.items()}
     for _, i, state in sorted(each)[: max(n, 0)]:
         found[i][state] = True
