@@ -19,8 +19,8 @@ about Newton's, and how long gradients are, where they are clipped. Where noise 
 short. After a fixed number of steps, of which the second half is averaged, the mean is shrunk by
 what its noise explains (James and Stein 1961): where that is all, the tree stays as it is. Slopes
 of states that are read singly are pulled back meanwhile, for noise may have made a state, and no
-record holds its slope: by noise alone odds of such a state are off by their usual deviation. Clipped
-gradients leave the odds too sure, which their temperature mends (``label_temperature``).
+record holds its slope: by noise alone odds of such a state are off by their usual deviation.
+Clipped gradients leave the odds too sure, which their temperature mends (``label_temperature``).
 
 Rows of a label and group are those of the tree, of which each is kept with a probability in
 proportion to its weight q / p, cut at ``most``; so any balance of labels and groups stays exact.
