@@ -162,6 +162,16 @@ def claim_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def repeated(
+    runs: Iterable[Mapping[str, Any]], cases: Iterable[Mapping[str, Any]], seeds: int
+) -> list[dict[str, Any]]:
+    """Return a row for each case with its repeats, by seed."""
+    own = [dict(run) for run in runs if run["seed"] < seeds]
+    return [
+        {**case, "runs": sorted(select(own, **case), key=lambda run: run["seed"])} for case in cases
+    ]
+
+
 def rule(n_columns: int) -> str:
     """Return the line below the head of a table."""
     return "| --- " * n_columns + "|"

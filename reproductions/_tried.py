@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 from _paired import differences
-from _table import Mean, interval, rule, select, write
+from _table import Mean, Runs, asked, commit, interval, rule, select, write
 
 DEFAULT = "default"
 EPSILONS = (1.0, 3.0)
@@ -95,3 +95,19 @@ def save(
         f"Errors on inner rows of training parts, means over splits. Commit {commit}.\n",
         *lines(rows, found, ways, tables),
     )
+
+
+def main(
+    about: str | None,
+    seeds: int,
+    complete: Callable[[Runs, range], None],
+    save: Callable[[Rows, int, int, str], None],
+) -> None:
+    """Measure what is missing of all splits, and save if asked."""
+    parser = asked(about, seeds=seeds)
+    parser.add_argument("--again", type=int, default=0, help="other splits, of what is taken")
+    given = parser.parse_args()
+    rows = Runs(given.kept)
+    complete(rows, range(given.seeds + given.again))
+    if given.save:
+        save(rows, given.seeds, given.again, commit())

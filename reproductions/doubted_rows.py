@@ -34,7 +34,7 @@ import _tried
 import numpy as np
 import pandas as pd
 from _inner import LOADERS, inner
-from _table import Runs, asked, commit
+from _table import Runs
 from _tried import DEFAULT, DELTA, EPSILONS
 
 from evenhand import Budget, PATEClassifier
@@ -102,16 +102,10 @@ def save(rows: list[dict[str, Any]], seeds: int, again: int, commit: str) -> Non
     _tried.save(NAME, "Which drawn rows teachers are asked about", rows, commit=commit, **about)
 
 
-def main() -> None:
-    """Measure what is missing, and save if asked."""
-    parser = asked(__doc__, seeds=5)
-    parser.add_argument("--again", type=int, default=0, help="other splits, of what is taken")
-    given = parser.parse_args()
-    rows = Runs(given.kept)
-    rows.complete(measure, seed=range(given.seeds + given.again), table=LOADERS)
-    if given.save:
-        save(rows, given.seeds, given.again, commit())
+def complete(rows: Runs, seeds: range) -> None:
+    """Measure what is missing of these splits."""
+    rows.complete(measure, seed=seeds, table=LOADERS)
 
 
 if __name__ == "__main__":
-    main()
+    _tried.main(__doc__, 5, complete, save)

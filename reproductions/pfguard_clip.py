@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from _table import Runs, asked, claim_lines, commit, interval, rule, write
+from _table import Runs, asked, claim_lines, commit, interval, repeated, rule, write
 from pfguard_bias import with_verdicts
 from pfguard_mnist import WGAN
 from pfguard_sampling import NONE, OWN
@@ -77,18 +77,8 @@ def measure(way: str, clip_norm: float, seed: int) -> dict[str, Any]:
 
 def rows_of(runs: Iterable[Mapping[str, Any]], seeds: int) -> list[dict[str, Any]]:
     """Return the rows, with every repeat, and the claims."""
-    own = [dict(run) for run in runs if run["seed"] < seeds]
-    rows = [
-        {
-            **{"way": way, "clip_norm": clip_norm},
-            "runs": sorted(
-                (run for run in own if (run["way"], run["clip_norm"]) == (way, clip_norm)),
-                key=lambda run: run["seed"],
-            ),
-        }
-        for way, every in CASES.items()
-        for clip_norm in every
-    ]
+    cases = [{"way": way, "clip_norm": at} for way, every in CASES.items() for at in every]
+    rows = repeated(runs, cases, seeds)
     return [*rows, *claims(rows)]
 
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from _pictures import Panel, Series, around, axis, draw
-from _table import Runs, asked, claim_lines, commit, interval, rule, write
+from _table import Runs, asked, claim_lines, commit, interval, repeated, rule, write
 from pfguard_bias import with_verdicts
 from pfguard_clip import pictures
 from pfguard_sampling import NONE, STRATEGIES
@@ -70,18 +70,8 @@ def measure(sampling: str, epsilon: float, seed: int) -> dict[str, Any]:
 
 def rows_of(runs: Iterable[Mapping[str, Any]], seeds: int) -> list[dict[str, Any]]:
     """Return the rows, with every repeat, and the claims."""
-    own = [dict(run) for run in runs if run["seed"] < seeds]
-    rows = [
-        {
-            **{"sampling": sampling, "epsilon": epsilon},
-            "runs": sorted(
-                (run for run in own if (run["sampling"], run["epsilon"]) == (sampling, epsilon)),
-                key=lambda run: run["seed"],
-            ),
-        }
-        for sampling in SAMPLINGS
-        for epsilon in EPSILONS
-    ]
+    cases = [{"sampling": sampling, "epsilon": at} for sampling in SAMPLINGS for at in EPSILONS]
+    rows = repeated(runs, cases, seeds)
     return [*rows, *claims(rows)]
 
 

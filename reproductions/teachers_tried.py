@@ -50,7 +50,7 @@ from typing import Any
 import _tried
 import numpy as np
 from _inner import LOADERS, Inner, inner
-from _table import Runs, asked, commit
+from _table import Runs
 from _tried import DEFAULT, DELTA, EPSILONS
 from scipy import sparse
 from scipy.special import expit
@@ -308,18 +308,11 @@ def save(rows: list[dict[str, Any]], seeds: int, again: int, commit: str) -> Non
     )
 
 
-def main() -> None:
-    """Measure what is missing, and save if asked."""
-    parser = asked(__doc__, seeds=8)
-    parser.add_argument("--again", type=int, default=0, help="other splits, of what is taken")
-    given = parser.parse_args()
-    rows = Runs(given.kept)
-    seeds = range(given.seeds + given.again)
+def complete(rows: Runs, seeds: range) -> None:
+    """Measure what is missing of these splits."""
     rows.complete(measure, part=["logistic"], seed=seeds, table=LOADERS)
     rows.complete(measure, part=["trees"], seed=seeds[:SEEDS_OF_TREES], table=LOADERS)
-    if given.save:
-        save(rows, given.seeds, given.again, commit())
 
 
 if __name__ == "__main__":
-    main()
+    _tried.main(__doc__, 8, complete, save)
