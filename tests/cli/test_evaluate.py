@@ -84,6 +84,42 @@ def test_other_groups_can_be_compared_than_those_of_training(model: Path, run: R
     ]
 
 
+def test_rows_of_one_person_tell_less(model: Path, run: Run, refuse: Run) -> None:
+    plain = evaluate(run)
+    test = pd.read_csv("test.csv")
+    many = pd.concat([test.assign(person=range(len(test)))] * 4)
+    many.to_csv("test.csv", index=False)
+    narrow, told = evaluate(run), evaluate(run, "--unit", "person")
+    assert told["error"] == narrow["error"] == pytest.approx(plain["error"])
+    width = [
+        said["error_interval"][1] - said["error_interval"][0] for said in (plain, told, narrow)
+    ]
+    assert width[1] == pytest.approx(width[0], rel=0.1)
+    assert width[2] < 0.6 * width[1]
+    assert told["metrics"]["error_rate"]["n_units"] == len(test)
+    words = run("evaluate", "model", "test.csv", "--unit", "person").stdout
+    assert f"{4 * len(test)} rows of {len(test)} units" in " ".join(words.split())
+    said = refuse("evaluate", "model", "test.csv", "--unit", "persn")
+    assert "'persn'" in said
+    assert "'person'" in said
+
+
+def test_the_unit_is_remembered_from_training(town: Path, run: Run) -> None:
+    for name in ("private.csv", "test.csv"):
+        table = pd.read_csv(name)
+        table.assign(person=np.arange(len(table)) // 2).to_csv(name, index=False)
+    train = ("train", "private.csv", "--label", "loan", "--method", "pate", "--unit", "person")
+    more = ("--public", "public.csv", "--teachers", "20", "--out", "model", "--epsilon", "8")
+    trained = json.loads(run(*train, *more, "--test", "test.csv", "--json").stdout)
+    n_units = (len(pd.read_csv("test.csv")) + 1) // 2
+    assert trained["measured"]["metrics"]["error_rate"]["n_units"] == n_units
+    assert evaluate(run)["error_interval"] == trained["measured"]["error_interval"]
+    pd.read_csv("test.csv").drop(columns="person").to_csv("test.csv", index=False)
+    asked = run("evaluate", "model", "test.csv", "--json")
+    assert "no column 'person'" in asked.stderr
+    assert json.loads(asked.stdout)["metrics"]["error_rate"]["n_units"] is None
+
+
 def test_people_are_told_that_the_numbers_are_not_covered(model: Path, run: Run) -> None:
     said = run("evaluate", "model", "test.csv").stdout
     assert "not covered by the guarantee" in said

@@ -148,11 +148,12 @@ def impact_tables(model: Any, asked: Asked) -> tuple[ImpactTable, ...]:
     by: dict[str, Any] = {", ".join(asked.roles.sensitive): groups}
     if getattr(groups, "ndim", 1) == 2 and groups.shape[1] > 1:
         by = {str(name): groups[name] for name in groups} | by
-    made = []
+    made, units = [], trial.unit_codes
     for column, values in by.items():
         coded = encode_groups(values)
         for selected, is_selected in chosen.items():
-            tally = Tally.of(coded.codes, is_selected.astype(np.int64), len(coded.names), 2)
+            decided_so = is_selected.astype(np.int64)
+            tally = Tally.of(coded.codes, decided_so, len(coded.names), 2, units=units)
             rows = impact_ratios(tally, 1, coded.names)
             made.append(ImpactTable(by=column, selected=selected, rows=rows))
     return tuple(made)

@@ -41,6 +41,15 @@ class Measures(ReadsPictures, ReadsModel):
             show_default="those of training",
         ),
     ] = None
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that says whose record a row is: intervals then take units as "
+            "independent.",
+            show_default="that of training",
+        ),
+    ] = None
     reference: Annotated[str | None, options.reference(show_default="that of training")] = None
     positive: Annotated[
         str | None,
@@ -117,7 +126,7 @@ class Asked:
 def read_asked(given: Measures, test: Path, fitted: Any, bars: Bars) -> Asked:
     """Read labelled rows and measure a model on them, with what training remembers."""
     known = Training.read(given.model)
-    roles = _roles(known, given.label, given.sensitive)
+    roles = _roles(known, given.label, given.sensitive, given.unit)
     compared = one_of(
         "--reference",
         given.reference or (known.reference if known else "rest"),
@@ -125,7 +134,7 @@ def read_asked(given: Measures, test: Path, fitted: Any, bars: Bars) -> Asked:
     )
     same_groups = known is not None and roles.sensitive == known.sensitive
     grouping = known.grouping if known is not None and same_groups else None
-    trial = results.read_trial(test, roles, grouping)
+    trial = results.read_trial(test, roles, grouping, needs_unit=given.unit is not None)
     trial = replace(trial, X=pictures.rows_of(fitted, trial.X, given, bars))
     positive = known.positive if known and given.positive is None else given.positive
     return Asked(
@@ -138,7 +147,9 @@ def read_asked(given: Measures, test: Path, fitted: Any, bars: Bars) -> Asked:
     )
 
 
-def _roles(known: Training | None, label: str | None, sensitive: list[str] | None) -> Roles:
+def _roles(
+    known: Training | None, label: str | None, sensitive: list[str] | None, unit: str | None
+) -> Roles:
     """Take what was named, and the rest from training."""
     label = label or (None if known is None else known.label)
     if label is None:
@@ -149,4 +160,4 @@ def _roles(known: Training | None, label: str | None, sensitive: list[str] | Non
     columns = tuple(sensitive or ())
     if known is not None and (not columns or set(columns) == set(known.sensitive)):
         columns = known.sensitive  # in the order in which groups were named
-    return Roles(label=label, sensitive=columns)
+    return Roles(label=label, sensitive=columns, unit=unit or (known.unit if known else None))

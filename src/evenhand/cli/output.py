@@ -48,11 +48,15 @@ class Training:
     positive: str | None
     grouping: Grouping | None = None
     pictures: dict[str, Any] | None = None
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         texts = (self.command, self.label, self.reference, *self.sensitive, self.positive or "")
+        texts += (self.unit or "",)
         if not all(isinstance(text, str) for text in texts):
-            raise TypeError("command, label, reference, sensitive and positive must be texts.")
+            raise TypeError(
+                "command, label, reference, sensitive, positive and unit must be texts."
+            )
         if self.margin is not None and not isinstance(self.margin, int | float):
             raise TypeError("margin must be a number or null.")
 
@@ -78,6 +82,7 @@ class Training:
             positive=None if positive is None else str(positive),
             grouping=grouping or None,
             pictures=pictures,
+            unit=roles.unit,
         )
 
     @classmethod

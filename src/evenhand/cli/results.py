@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 NOT_COVERED: Final = (
     "Measured on the test rows, without noise: these numbers are not covered by the guarantee."
 )
+_UNITS: Final = " units: intervals take units as independent, not rows."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +43,15 @@ class Trial:
     y: pd.Series[Any]
     groups: Any
     path: Path
+    units: Any = None
+    """Whose record each row is, where a column says so."""
+
+    @property
+    def unit_codes(self) -> IntArray | None:
+        """A code of its unit for each row; None where no unit has two."""
+        from evenhand.fairness.report import unit_codes
+
+        return None if self.units is None else unit_codes(self.units)
 
     def check(
         self,
@@ -97,20 +107,37 @@ def _same_content(one: Path, other: Path) -> bool:
 
 
 def read_trial(
-    path: Path, roles: Roles, grouping: Grouping | None = None, *, images: bool = False
+    path: Path,
+    roles: Roles,
+    grouping: Grouping | None = None,
+    *,
+    images: bool = False,
+    needs_unit: bool = False,
 ) -> Trial:
-    """Read a test table: its labels and, if sensitive columns are named, its groups.
+    """Read a test table: its labels and, if columns are named, its groups and units.
 
-    ``images`` says that it lists pictures.
+    ``images`` says that it lists pictures, ``needs_unit`` that a table without the column of the
+    unit is refused, and not warned of.
     """
     table = tables.read(path)
     table.require([roles.label], "which --label names")
+    if needs_unit and roles.unit is not None:
+        table.require([roles.unit], "which --unit names")
     groups = None
     if roles.sensitive:
         columns = tables.group_columns(table, roles.sensitive)
         groups = tables.sensitive_features(columns, grouping, path)
     X = tables.listed(table) if images else table
-    return Trial(X=X, y=tables.labels(table, roles.label), groups=groups, path=path)
+    units = None
+    if roles.unit is not None and roles.unit in table:
+        units = tables.unit_ids(table[roles.unit]).to_numpy()
+    elif roles.unit is not None:
+        note(
+            f"warning: {path} has no column {roles.unit!r}, which says whose record a row is, so "
+            f"intervals are those of rows that are a unit each. Where some are of one, they are "
+            f"too narrow."
+        )
+    return Trial(X=X, y=tables.labels(table, roles.label), groups=groups, path=path, units=units)
 
 
 def measure(
@@ -162,6 +189,7 @@ def measure(
         probabilities=model.predict_proba(X) if of_scores else None,
         without_margin=None if free is None else coded(free.tolist()),
         without_privacy=None if open_to_all is None else coded(open_to_all.tolist()),
+        units=trial.units,
     )
 
 
@@ -249,7 +277,8 @@ def measured_parts(measured: FairnessReport, reference: str) -> list[str | Table
     ]
     if len(measured.groups) > 1:
         shown.append(_groups(measured))
-    return [*shown, NOT_COVERED]
+    units = "" if error.n_units is None else f" {error.n} rows of {error.n_units}{_UNITS}"
+    return [*shown, NOT_COVERED + units]
 
 
 def _groups(measured: FairnessReport) -> Table:

@@ -132,7 +132,7 @@ def read_training(
     y = labels(table, roles.label)
     if not some:  # which may be of one class
         table[roles.label].refuse_one_class()
-    units = None if roles.unit is None else _units(table[roles.unit])
+    units = None if roles.unit is None else unit_ids(table[roles.unit])
     declared = None if schema is None else declared_schema(schema, roles)
     X, X_public = (
         (listed(table), None if others is None else listed(others))
@@ -459,7 +459,7 @@ def _groups(
     return groups
 
 
-def _units(ids: Column) -> pd.Series[Any]:
+def unit_ids(ids: Column) -> pd.Series[Any]:
     """Return whose record each row is; no id is missing."""
     import pandas as pd
 

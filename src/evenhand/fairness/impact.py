@@ -21,6 +21,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand.fairness.intervals import clopper_pearson
 from evenhand.fairness.tally import Tally, ratio
+from evenhand.typing import FloatArray
 
 FOUR_FIFTHS: Final = 0.8
 SMALL_SHARE: Final = 0.02
@@ -112,8 +113,8 @@ def impact_ratios(
     n, selected = tally.totals, tally.counts[:, positive]
     rates, shares = ratio(selected, n), ratio(n, n.sum())
     standard = (shares >= SMALL_SHARE) & (n > 0)
-    low, high = clopper_pearson(selected, n, error=error)
-    low_all, high_all = clopper_pearson(selected, n, error=error / len(names))
+    low, high = _limits(tally, positive, error)
+    low_all, high_all = _limits(tally, positive, error / len(names))
     best = float(rates[standard].max()) if standard.any() else math.nan
     found = []
     for z, name in enumerate(names):
@@ -138,3 +139,13 @@ def impact_ratios(
             )
         )
     return tuple(found)
+
+
+def _limits(tally: Tally, positive: int, error: float) -> tuple[FloatArray, FloatArray]:
+    """Return the limits of each group's rate; of units with several records, as of units."""
+    selected, n = tally.counts[:, positive], tally.totals
+    if (of := tally.by_unit) is None:
+        return clopper_pearson(selected, n, error=error)
+    clusters = of.clusters(lambda counts: (counts[:, positive], counts.sum(axis=1)))
+    by = clusters.of_groups()[:, 0]
+    return clopper_pearson(selected / by, n / by, error=error)

@@ -7,7 +7,8 @@ large groups that is the ellipse; a plain box of two intervals is a quarter wide
 over groups and classes gets the maximum over its differences, which share the error by Bonferroni.
 No step is an approximation, so the interval covers with at least its level at every sample size,
 for records drawn independently. The price is width: for two large groups about 1.3 times the
-approximate interval, which misses its level in small groups.
+approximate interval, which misses its level in small groups. Of units with several records it is
+the units that are independent, and counts are divided by what that costs (``clusters``).
 
 A rate without records has the interval [0, 1]: an empty group widens an interval and never
 narrows it.
@@ -25,6 +26,7 @@ from scipy.stats import chi2
 
 from evenhand import _checks
 from evenhand._words import REFERENCES
+from evenhand.fairness.clusters import Clusters
 from evenhand.fairness.tally import ratio
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
@@ -50,6 +52,8 @@ class Estimate:
     """Records that entered."""
     n_empty: int = 0
     """Rates without a record. They are left out of ``value`` and widen the interval."""
+    n_units: int | None = None
+    """Independent units among the records, where some have several; None: every record is one."""
 
     def __post_init__(self) -> None:
         _checks.open_unit("level", self.level)
@@ -65,7 +69,9 @@ class Estimate:
         said = "no records" if math.isnan(self.value) else f"{self.value:.4f}"
         return (
             f"{self.name}: {said}, {self.level:.0%} interval [{self.low:.4f}, {self.high:.4f}], "
-            f"n = {self.n}" + (f", {self.n_empty} rates without records" if self.n_empty else "")
+            f"n = {self.n}"
+            + ("" if self.n_units is None else f" of {self.n_units} units")
+            + (f", {self.n_empty} rates without records" if self.n_empty else "")
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -152,11 +158,13 @@ def estimate_rate(
     definition: str,
     level: float,
     noise: CountNoise | None = None,
+    clusters: Clusters | None = None,
 ) -> Estimate:
     """One binomial rate with its exact interval; of noisy counts one that holds for them."""
     _checks.open_unit("level", level)
     error = 1 - level
     own = _Rates(np.array([[successes]]), np.array([[trials]]))
+    own.effect = None if clusters is None else clusters.of_all()
     if noise is not None:
         own.allow(noise, error * noise.share / 2)
         error *= 1 - noise.share
@@ -170,6 +178,7 @@ def estimate_rate(
         level=level,
         n=max(0, int(trials)),
         n_empty=own.n_empty,
+        n_units=None if clusters is None else clusters.n_units,
     )
 
 
@@ -183,6 +192,7 @@ def estimate_gap(
     level: float,
     n: int,
     noise: CountNoise | None = None,
+    clusters: Clusters | None = None,
 ) -> Estimate:
     """Largest difference of a rate between groups, over one or more kinds of rate.
 
@@ -196,6 +206,8 @@ def estimate_gap(
         As in ``Estimate``.
     noise : CountNoise, optional
         Of noisy counts; the interval then holds for sample and noise together.
+    clusters : Clusters, optional
+        Of units with several records; the interval then takes units as independent.
     """
     _checks.one_of("reference", reference, REFERENCES)
     _checks.open_unit("level", level)
@@ -208,6 +220,9 @@ def estimate_gap(
     if noise is not None:
         of_noise = (1 - level) * noise.share / (2 * n_rows * trials.shape[1])
         own.allow(noise, of_noise)
+    if clusters is not None:
+        own.effect = clusters.of_groups()
+    apart = clusters is None or not clusters.overlap
     if n_groups < 2:
         # One group has nobody to differ from: no number, and no bound either.
         value, low, high = math.nan, 0.0, 1.0
@@ -217,6 +232,8 @@ def estimate_gap(
         )
         if noise is not None:
             everybody.allow(noise.of_all(), of_noise)
+        if clusters is not None:
+            everybody.effect = clusters.of_all()
         value, low, high = _range(
             own, everybody, np.ones((n_groups, 1), dtype=np.bool_), error, independent=False
         )
@@ -226,11 +243,14 @@ def estimate_gap(
         )
         if noise is not None:
             rest.allow(noise.of_rest(), of_noise)
-        value, low, high = _range(own, rest, np.eye(n_groups, dtype=np.bool_), error)
+        if clusters is not None:
+            rest.effect = clusters.of_rest()
+        alike = np.eye(n_groups, dtype=np.bool_)
+        value, low, high = _range(own, rest, alike, error, independent=apart)
     else:
         # Each pair once. With two groups the rest of one is the other.
         pairs = np.triu(np.ones((n_groups, n_groups), dtype=np.bool_), k=1)
-        value, low, high = _range(own, own, pairs, error)
+        value, low, high = _range(own, own, pairs, error, independent=apart)
     return Estimate(
         name=name,
         definition=definition,
@@ -240,11 +260,15 @@ def estimate_gap(
         level=level,
         n=n,
         n_empty=own.n_empty,
+        n_units=None if clusters is None else clusters.n_units,
     )
 
 
 class _Rates:
     """Counts of trials and successes, shape (n_rows, n_rates), and what noise did to them."""
+
+    effect: FloatArray | None = None
+    """By what they are divided, same shape, where units have several records."""
 
     def __init__(self, successes: IntArray, trials: IntArray) -> None:
         self.successes, self.trials = successes, trials
@@ -274,6 +298,10 @@ class _Rates:
         most = counted + self._more_successes
         few_missed = np.maximum(self.trials - self.successes - self._more_failures, 0)
         many_missed = missed + self._more_failures
+        if self.effect is not None:
+            fewest, most, few_missed, many_missed = (
+                count / self.effect for count in (fewest, most, few_missed, many_missed)
+            )
         low, _ = clopper_pearson(fewest, fewest + many_missed, error=error)
         _, high = clopper_pearson(most, most + few_missed, error=error)
         return low, high

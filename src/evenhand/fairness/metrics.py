@@ -13,6 +13,7 @@ reference     compared with                                         key ends in
 
 Predictions that are REJECTED (-1) are no answers and do not count. Cells without records are left
 out of a value and widen its interval (``intervals``); a value with no cell at all is NaN, never 0.
+Where a tally knows the units of its records, intervals take units as independent (``clusters``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from evenhand import _checks
 from evenhand.fairness.intervals import Estimate, estimate_gap, estimate_rate
 from evenhand.fairness.notion import RateNotion, rates_of
 from evenhand.fairness.tally import JointTally, Tally
+from evenhand.typing import IntArray
 
 LEVEL = 0.95
 
@@ -68,6 +70,7 @@ def gap_of(notion: RateNotion, counted: Tally | JointTally, *, level: float = LE
         definition=notion.definition,
         level=level,
         n=int(entered.sum()),
+        clusters=None if counted.by_unit is None else counted.by_unit.clusters(rates.counted),
     )
 
 
@@ -79,6 +82,7 @@ def error_rate(joint: JointTally, *, level: float = LEVEL) -> Estimate:
         name="error_rate",
         definition="P(Yhat!=Y) among the answered; in [0, 1], best 0",
         level=level,
+        clusters=None if joint.by_unit is None else joint.by_unit.clusters(_errors),
     )
 
 
@@ -89,6 +93,11 @@ def selection_rates(tally: Tally, positive: int, *, level: float = LEVEL) -> tup
     Each interval covers with the level by itself, not all of them together.
     """
     k = _class_code("positive", positive, tally.n_classes)
+    of = tally.by_unit
+
+    def chosen(counts: IntArray) -> tuple[IntArray, IntArray]:
+        return counts[:, k], counts.sum(axis=1)
+
     return tuple(
         estimate_rate(
             int(tally.counts[z, k]),
@@ -96,6 +105,7 @@ def selection_rates(tally: Tally, positive: int, *, level: float = LEVEL) -> tup
             name="selection_rate",
             definition=f"P(Yhat={k} | Z=z); in [0, 1]",
             level=level,
+            clusters=None if of is None else of.clusters(chosen, z),
         )
         for z in range(tally.n_groups)
     )
@@ -103,16 +113,24 @@ def selection_rates(tally: Tally, positive: int, *, level: float = LEVEL) -> tup
 
 def group_error_rates(joint: JointTally, *, level: float = LEVEL) -> tuple[Estimate, ...]:
     """``P(Yhat != Y | Z = z)`` of each group, in [0, 1], best 0; NaN for an empty group."""
+    of = joint.by_unit
     return tuple(
         estimate_rate(
-            int(errors),
-            int(total),
+            int(joint.errors[z]),
+            int(joint.totals[z]),
             name="group_error_rate",
             definition="P(Yhat!=Y | Z=z) among the answered; in [0, 1], best 0",
             level=level,
+            clusters=None if of is None else of.clusters(_errors, z),
         )
-        for errors, total in zip(joint.errors, joint.totals, strict=True)
+        for z in range(joint.n_groups)
     )
+
+
+def _errors(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Return wrong answers and answers of a table, by its first axis."""
+    joint = JointTally(counts=counts)
+    return joint.errors, joint.totals
 
 
 def _class_code(name: str, value: int, n_classes: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._frames import refuse_other_order
+from evenhand._units import ids_of
 from evenhand._words import REFERENCES
 from evenhand.fairness import metrics
 from evenhand.fairness.groups import encode_groups
@@ -20,7 +21,7 @@ from evenhand.fairness.score_parity import generalized_demographic_parity
 from evenhand.fairness.tally import JointTally, Tally, answers
 from evenhand.fairness.trace import Coverage, coverage_table
 from evenhand.fairness.yardstick import Yardstick
-from evenhand.typing import REJECTED, ArrayLike, FloatArray
+from evenhand.typing import REJECTED, ArrayLike, FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,6 +130,7 @@ def fairness_report(
     probabilities: ArrayLike | None = None,
     without_margin: ArrayLike | None = None,
     without_privacy: ArrayLike | None = None,
+    units: ArrayLike | None = None,
 ) -> FairnessReport:
     """Assess predictions per group.
 
@@ -155,6 +157,10 @@ def fairness_report(
     without_privacy : array-like of int, shape (n,), optional
         What a model that was trained without privacy predicts, where that may be known; its error
         stands there as well.
+    units : array-like of ids, shape (n,), optional
+        Whose record a row is. Intervals then take units as independent, and not records, of which
+        one may have many; by an estimated design effect (``evenhand.fairness.clusters``), which is
+        no exact step.
 
     Returns
     -------
@@ -168,15 +174,22 @@ def fairness_report(
     >>> report["demographic_parity_rest"].definition
     "max over z, k' of |P(Yhat=k' | Z=z) - P(Yhat=k' | Z!=z)|; in [0, 1], best 0"
     """
-    refuse_other_order(y_pred=y_pred, y_true=y_true, groups=groups, probabilities=probabilities)
+    refuse_other_order(
+        y_pred=y_pred, y_true=y_true, groups=groups, probabilities=probabilities, units=units
+    )
     codes = encode_groups(groups, names=group_names or getattr(groups, "names", None))
     n_classes = len(classes) if classes is not None else _n_classes(y_true, y_pred)
     names = tuple(map(str, classes)) if classes is not None else tuple(map(str, range(n_classes)))
     if n_classes < 2:
         raise ValueError(f"classes must name at least two classes, got {names!r}.")
     predicted = answers("y_pred", y_pred, n_classes)
+    whose = None
+    if units is not None:
+        ids = ids_of(units)
+        _checks.same_length(y_pred=predicted, units=ids)
+        whose = unit_codes(ids)
     size = (codes.n_groups, n_classes)
-    tally = Tally.of(codes.codes, predicted, *size)
+    tally = Tally.of(codes.codes, predicted, *size, units=whose)
     estimates = _gaps(tally, positive, level, needs_labels=False)
     if probabilities is not None:
         estimates += [
@@ -186,6 +199,7 @@ def fairness_report(
                 n_groups=codes.n_groups,
                 reference=reference,
                 level=level,
+                units=whose,
             )
             for reference in REFERENCES
         ]
@@ -194,7 +208,7 @@ def fairness_report(
     given = predicted != REJECTED
     yardstick = None
     if y_true is not None:
-        joint = JointTally.of(codes.codes, y_true, predicted, *size)
+        joint = JointTally.of(codes.codes, y_true, predicted, *size, units=whose)
         truth = _checks.codes("y_true", y_true, n_classes)
         estimates += _gaps(joint, positive, level, needs_labels=True)
         estimates.append(metrics.error_rate(joint, level=level))
@@ -205,6 +219,7 @@ def fairness_report(
                 name: None if said is None else answers(name, said, n_classes)[given]
                 for name, said in others.items()
             }
+            beside["units"] = None if whose is None else whose[given]
             yardstick = Yardstick.of_truth(
                 truth[given], predicted[given], n_classes, level=level, **beside
             )
@@ -227,6 +242,12 @@ def fairness_report(
         positive=positive,
         yardstick=yardstick,
     )
+
+
+def unit_codes(units: ArrayLike) -> IntArray | None:
+    """Return a code of its unit for each row (n,); None where no unit has two."""
+    names, codes = np.unique(ids_of(units), return_inverse=True)
+    return codes.astype(np.int64) if len(names) < len(codes) else None
 
 
 def _gaps(

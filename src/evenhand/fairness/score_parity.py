@@ -86,6 +86,7 @@ def generalized_demographic_parity(
     n_groups: int,
     reference: str = "rest",
     level: float = LEVEL,
+    units: ArrayLike | None = None,
 ) -> Estimate:
     """Largest Wasserstein distance between distributions of a class's probability.
 
@@ -103,6 +104,9 @@ def generalized_demographic_parity(
     n_groups : int
     reference : {"rest", "pairwise", "overall"}
     level : float
+    units : array-like of int, shape (n,), optional
+        Codes of whose record a row is. As if all records of a unit had one score, a distribution
+        is then taken of ``n**2 / sum m_u**2`` records, with ``m_u`` of each unit.
 
     Returns
     -------
@@ -131,6 +135,8 @@ def generalized_demographic_parity(
             f"what predict_proba returns, not scores."
         )
     columns = p[:, 1:] if p.shape[1] == 2 else p
+    whose = np.arange(len(z)) if units is None else _checks.codes("units", units)
+    _checks.same_length(groups=z, units=whose)
     pairs = _pairs(z, n_groups, reference)
     # Each distribution that is compared, once: which of the two names it in a pair does not matter.
     distributions = {part.tobytes() for pair in pairs for part in pair}
@@ -140,7 +146,7 @@ def generalized_demographic_parity(
         if not own.any() or not other.any():
             high = 1.0
             continue
-        width = _reach(int(own.sum()), error) + _reach(int(other.sum()), error)
+        width = sum(_reach(whose[part], error) for part in (own, other))
         for scores in columns.T:
             apart = min(1.0, float(wasserstein_distance(scores[own], scores[other])))
             value = float(np.fmax(value, apart))
@@ -173,8 +179,10 @@ def _pairs(codes: IntArray, n_groups: int, reference: str) -> list[tuple[BoolArr
     return [(own, each[j]) for i, own in enumerate(each) for j in range(i + 1, n_groups)]
 
 
-def _reach(n: int, error: float) -> float:
-    """Distance of the distribution of n records from the true one, exceeded with ``error``."""
+def _reach(units: IntArray, error: float) -> float:
+    """Distance of the distribution of records (n,) from the true one, exceeded with ``error``."""
+    of_units = np.unique(units, return_counts=True)[1]
+    n = float(len(units)) ** 2 / float((of_units**2).sum())
     return math.sqrt(math.log(2.0 / error) / (2.0 * n))
 
 

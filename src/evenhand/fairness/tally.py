@@ -2,12 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from evenhand import _checks, _values
-from evenhand.typing import REJECTED, ArrayLike, FloatArray, IntArray
+from evenhand.fairness.clusters import Clusters
+from evenhand.typing import REJECTED, ArrayLike, BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UnitCounts:
+    """A table of counts by unit: whose records hang together, so that an interval knows it."""
+
+    unit: IntArray
+    group: IntArray
+    """``unit`` and ``group``: codes, shape (n,); no pair stands twice."""
+    counts: IntArray
+    """Of each pair, shape (n, ...), as a table of groups."""
+    n_groups: int
+
+    @classmethod
+    def of(
+        cls,
+        units: IntArray,
+        groups: IntArray,
+        cells: IntArray,
+        n_groups: int,
+        shape: tuple[int, ...],
+    ) -> UnitCounts:
+        """Count cells (n,) of a table of that shape; units are whole numbers (n,)."""
+        pairs, place = np.unique(units * n_groups + groups, return_inverse=True)
+        counts = _counted(place, cells, len(pairs), shape)
+        return cls(unit=pairs // n_groups, group=pairs % n_groups, counts=counts, n_groups=n_groups)
+
+    def clusters(
+        self, counted: Callable[[IntArray], tuple[IntArray, IntArray]], group: int | None = None
+    ) -> Clusters:
+        """Return successes and trials as they are counted in a table, of one group or of all."""
+        of = slice(None) if group is None else self.group == group
+        successes, trials = (c.reshape(len(c), -1) for c in counted(self.counts[of]))
+        return Clusters(
+            unit=self.unit[of],
+            group=self.group[of],
+            successes=successes,
+            trials=trials,
+            n_groups=self.n_groups,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -15,6 +59,7 @@ class _Counts:
     """A table whose first axis is groups and whose others are classes."""
 
     counts: IntArray
+    by_unit: UnitCounts | None = None
 
     @property
     def n_groups(self) -> int:
@@ -41,6 +86,8 @@ class Tally(_Counts):
     ----------
     counts : ndarray of int64, shape (n_groups, n_classes)
         Answers per group and class, each >= 0. Stored read-only.
+    by_unit : UnitCounts, optional
+        Of units with several records: intervals then take units as independent, not records.
 
     Examples
     --------
@@ -55,15 +102,23 @@ class Tally(_Counts):
         object.__setattr__(self, "counts", _table("counts", self.counts, ndim=2))
 
     @classmethod
-    def of(cls, groups: ArrayLike, labels: ArrayLike, n_groups: int, n_classes: int) -> Tally:
-        """Count ``labels`` (n,) per group; REJECTED (-1) is not an answer and is left out."""
+    def of(
+        cls,
+        groups: ArrayLike,
+        labels: ArrayLike,
+        n_groups: int,
+        n_classes: int,
+        *,
+        units: IntArray | None = None,
+    ) -> Tally:
+        """Count ``labels`` (n,) per group; REJECTED (-1) is not an answer and is left out.
+
+        ``units`` (n,) are codes of whose record a row is, where some have several.
+        """
         z = _checks.codes("groups", groups, n_groups)
         k = answers("labels", labels, n_classes)
         _checks.same_length(groups=z, labels=k)
-        kept = k != REJECTED
-        cells = z[kept] * n_classes + k[kept]
-        flat = np.bincount(cells, minlength=n_groups * n_classes).astype(np.int64)
-        return cls(counts=flat.reshape(n_groups, n_classes))
+        return cls(**_tables(z, k, k != REJECTED, n_groups, (n_classes,), units))
 
     @property
     def rates(self) -> FloatArray:
@@ -90,6 +145,8 @@ class JointTally(_Counts):
     ----------
     counts : ndarray of int64, shape (n_groups, n_classes, n_classes)
         Answers per group, true class and predicted class, in this order. Stored read-only.
+    by_unit : UnitCounts, optional
+        As for ``Tally``.
 
     Examples
     --------
@@ -114,16 +171,19 @@ class JointTally(_Counts):
         y_pred: ArrayLike,
         n_groups: int,
         n_classes: int,
+        *,
+        units: IntArray | None = None,
     ) -> JointTally:
-        """Count (group, true, predicted); rows whose prediction is REJECTED (-1) are left out."""
+        """Count (group, true, predicted); rows whose prediction is REJECTED (-1) are left out.
+
+        ``units`` as for ``Tally.of``.
+        """
         z = _checks.codes("groups", groups, n_groups)
         y = _checks.codes("y_true", y_true, n_classes)
         k = answers("y_pred", y_pred, n_classes)
         _checks.same_length(groups=z, y_true=y, y_pred=k)
-        kept = k != REJECTED
-        cells = (z[kept] * n_classes + y[kept]) * n_classes + k[kept]
-        flat = np.bincount(cells, minlength=n_groups * n_classes**2).astype(np.int64)
-        return cls(counts=flat.reshape(n_groups, n_classes, n_classes))
+        shape = (n_classes, n_classes)
+        return cls(**_tables(z, y * n_classes + k, k != REJECTED, n_groups, shape, units))
 
     @property
     def errors(self) -> IntArray:
@@ -135,7 +195,35 @@ class JointTally(_Counts):
     @property
     def predicted(self) -> Tally:
         """The same answers, whatever the truth."""
-        return Tally(counts=self.counts.sum(axis=1))
+        of = self.by_unit
+        return Tally(
+            counts=self.counts.sum(axis=1),
+            by_unit=None if of is None else replace(of, counts=of.counts.sum(axis=1)),
+        )
+
+
+def _tables(
+    groups: IntArray,
+    cells: IntArray,
+    kept: BoolArray,
+    n_groups: int,
+    shape: tuple[int, ...],
+    units: IntArray | None,
+) -> dict[str, Any]:
+    """Count the cells of the rows that are kept, by group, and by unit if there are units."""
+    groups, cells = groups[kept], cells[kept]
+    return {
+        "counts": _counted(groups, cells, n_groups, shape),
+        "by_unit": (
+            None if units is None else UnitCounts.of(units[kept], groups, cells, n_groups, shape)
+        ),
+    }
+
+
+def _counted(rows: IntArray, cells: IntArray, n_rows: int, shape: tuple[int, ...]) -> IntArray:
+    size = math.prod(shape)
+    flat = np.bincount(rows * size + cells, minlength=n_rows * size)
+    return flat.astype(np.int64).reshape(n_rows, *shape)
 
 
 def answers(name: str, labels: ArrayLike, n_classes: int) -> IntArray:

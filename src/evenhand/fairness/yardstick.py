@@ -11,8 +11,9 @@ import numpy as np
 from scipy.stats import norm
 
 from evenhand import _checks
+from evenhand.fairness.clusters import Clusters
 from evenhand.fairness.intervals import Estimate, clopper_pearson, estimate_rate, joint_errors
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import BoolArray, FloatArray, IntArray
 
 TEST_ROWS: Final = "test rows"
 RELEASED: Final = "public rows, by the released answers"
@@ -92,8 +93,11 @@ class Yardstick:
         without_privacy: IntArray | None = None,
         where: str = TEST_ROWS,
         level: float = 0.95,
+        units: IntArray | None = None,
     ) -> Yardstick:
         """Measure by class codes (n,), all rows answered and at least one.
+
+        ``units`` (n,) are codes of whose record a row is, where some have several.
 
         Examples
         --------
@@ -105,12 +109,22 @@ class Yardstick:
         n = _checks.same_length(truth=truth, predicted=predicted)
         majority = int(np.bincount(truth, minlength=n_classes).argmax())
         right, right_by_majority = predicted == truth, truth == majority
-        won = int((right & ~right_by_majority).sum())
-        apart = int((right != right_by_majority).sum())
+        apart = right != right_by_majority
+        won, every = apart & right, np.ones(n, dtype=np.bool_)
+
+        def together(successes: BoolArray, trials: BoolArray = every) -> Clusters | None:
+            return None if units is None else Clusters.of_rows(units, successes, trials)
 
         def error_of(decisions: Any) -> Estimate:
-            wrong = int((decisions != truth).sum())
-            return estimate_rate(wrong, n, name="error_rate", definition=DEFINITION, level=level)
+            wrong = decisions != truth
+            return estimate_rate(
+                int(wrong.sum()),
+                n,
+                name="error_rate",
+                definition=DEFINITION,
+                level=level,
+                clusters=together(wrong),
+            )
 
         return cls(
             where=where,
@@ -118,8 +132,12 @@ class Yardstick:
             error=error_of(predicted),
             majority_error=_named_majority(error_of(majority)),
             without_margin=None if without_margin is None else error_of(without_margin),
-            gain=(2 * won - apart) / n,
-            gain_interval=_gain_of_counts(won, apart, n, error=1 - level),
+            gain=float(2 * won.sum() - apart.sum()) / n,
+            gain_interval=_gain_of_counts(
+                (int(apart.sum()), n, together(apart)),
+                (int(won.sum()), int(apart.sum()), together(won, apart)),
+                error=1 - level,
+            ),
             without_privacy=None if without_privacy is None else error_of(without_privacy),
         )
 
@@ -202,12 +220,18 @@ def _named_majority(error: Estimate) -> Estimate:
     return replace(error, name="majority_error_rate")
 
 
-def _gain_of_counts(won: int, apart: int, n: int, *, error: float) -> tuple[float, float]:
-    """Range of ``q (2 p - 1)`` over the limits of the shares ``apart / n`` and ``won / apart``."""
+def _gain_of_counts(
+    q: tuple[int, int, Clusters | None], p: tuple[int, int, Clusters | None], *, error: float
+) -> tuple[float, float]:
+    """Range of ``q (2 p - 1)`` over the limits of two rates: successes, trials, their units."""
+
+    def limits(rate: tuple[int, int, Clusters | None], errors: FloatArray) -> FloatArray:
+        successes, trials, clusters = rate
+        by = 1.0 if clusters is None else clusters.of_all()[0, 0]
+        return np.stack(clopper_pearson(successes / by, trials / by, error=errors))
+
     errors_q, errors_p = joint_errors(error)
-    q = np.stack(clopper_pearson(apart, n, error=errors_q))
-    of_one = 2.0 * np.stack(clopper_pearson(won, apart, error=errors_p)) - 1.0
-    gains = q[:, None] * of_one[None]
+    gains = limits(q, errors_q)[:, None] * (2.0 * limits(p, errors_p) - 1.0)[None]
     return float(gains.min()), float(gains.max())
 
 
