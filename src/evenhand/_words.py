@@ -35,3 +35,6 @@ PIXEL_NETWORKS: Final = ("convolutional", "small-resnet", "color-mnist-network",
 
 AUTO: Final = "auto"
 """The word for a method that is chosen by public numbers and wishes alone."""
+
+ARRAYS: Final = ".npz"
+"""The ending of a file of arrays, in which pictures are."""

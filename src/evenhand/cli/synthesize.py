@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand import _checks
 from evenhand._checks import at_least, one_of
+from evenhand._words import ARRAYS
 from evenhand.cli import options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import Bars, emit, note, plain, progress_bars, show, table
@@ -20,7 +21,7 @@ from evenhand.cli.halfway import halfway
 from evenhand.cli.output import require_free, require_place, whole_file
 from evenhand.cli.results import NOT_COVERED, warn_of_training_rows
 from evenhand.cli.synthesize_options import SynthesizeOptions
-from evenhand.cli.synthetic_data import ENDING, Pictures, SyntheticData, Tables
+from evenhand.cli.synthetic_data import Pictures, SyntheticData, Tables
 from evenhand.cli.two_tables import TwoTables
 from evenhand.generators.registry import names_of
 
@@ -64,7 +65,7 @@ def _data_of(given: SynthesizeOptions) -> SyntheticData:
     ):
         if value:
             raise ValueError(f"{option} is about two tables: name the second one with --visits.")
-    return (Pictures if given.private.suffix == ENDING else Tables)(given)
+    return (Pictures if given.private.suffix == ARRAYS else Tables)(given)
 
 
 def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Path]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from zipfile import BadZipFile
 
 from evenhand._checks import did_you_mean, together
+from evenhand._words import ARRAYS
 from evenhand.cli import options
 from evenhand.cli.console import Bars
 from evenhand.cli.constraints import constraints_of
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from evenhand.generators.tables.membership import Membership
     from evenhand.generators.tables.synthesizer import TableSynthesizer
 
-PICTURES: Final = "images"
-ENDING: Final = ".npz"
 GAPS: Final = (
     ("accuracy", "accuracy"),
     ("demographic parity gap", "demographic_parity_pairwise"),
@@ -379,7 +377,6 @@ class Pictures(SyntheticData):
     title, facts = "Synthetic pictures like", ("Private pictures", "Drawn")
 
     private: ImageData
-    units: Any
 
     def refuse(self) -> None:
         """Refuse options of tables, and another ending."""
@@ -396,23 +393,17 @@ class Pictures(SyntheticData):
         ):
             if value:
                 raise ValueError(f"{option} is for tables, and {given.private} holds pictures.")
-        if given.out.suffix != ENDING:
-            raise ValueError(f"--out holds pictures and must end in {ENDING}, got {given.out}.")
+        if given.out.suffix != ARRAYS:
+            raise ValueError(f"--out holds pictures and must end in {ARRAYS}, got {given.out}.")
 
     def read(self) -> None:
         """Read private and test pictures."""
+        from evenhand.datasets.images import ImageData
+
         given = self.given
-        names = [PICTURES, given.label, *given.sensitive]
-        arrays = _read_arrays(
-            given.private, [*names, *([] if given.unit is None else [given.unit])]
-        )
-        self.units = None if given.unit is None else arrays[given.unit]
-        self.private = _data(arrays, given, given.private)
-        self.test = (
-            None
-            if given.test is None
-            else _data(_read_arrays(given.test, names), given, given.test)
-        )
+        named: dict[str, Any] = {"label": given.label, "sensitive": given.sensitive}
+        self.private = ImageData.from_npz(given.private, **named, unit=given.unit)
+        self.test = None if given.test is None else ImageData.from_npz(given.test, **named)
 
     def fit(self, generator: ImageSynthesizer, **how: Any) -> None:
         """Learn from the private pictures."""
@@ -422,7 +413,7 @@ class Pictures(SyntheticData):
             self.private.images,
             pd.Series(self.private.y, name=self.given.label),
             sensitive_features=self.private.sensitive_features,
-            unit_ids=self.units,
+            unit_ids=self.private.units,
             **how,
         )
 
@@ -454,12 +445,14 @@ class Pictures(SyntheticData):
         """Write the pictures and their labels and groups as arrays."""
         import numpy as np
 
+        from evenhand.datasets.images.arrays import IMAGES
+
         frame = self.conditions(drawn)
         named = {str(name): frame[name].to_numpy() for name in frame.columns}
         # Text as fixed-width arrays: objects would make a pickle.
         named = {k: v.astype(str) if v.dtype == object else v for k, v in named.items()}
         with paths[0].open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **{PICTURES: drawn.uint8}, **named)
+            np.savez_compressed(file, allow_pickle=False, **{IMAGES: drawn.uint8}, **named)
 
     def measured(
         self, found: ImageEvaluation
@@ -471,50 +464,3 @@ class Pictures(SyntheticData):
             ("KL of the groups shown, to even ones", f"{found.judged.balance.kl.value:.5f}"),
             ("  by a classifier whose accuracy is", f"{found.judged.accuracy:.3f}"),
         ]
-
-
-def _read_arrays(path: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Return arrays of a file; nothing in it is run."""
-    import numpy as np
-
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
-    no_array = ValueError(
-        f"{path} is not a file of arrays of numbers or text ({ENDING}). Write it with "
-        f"numpy.savez; objects are not read, for they could run code."
-    )
-    try:
-        held = np.load(path, allow_pickle=False)
-    except (OSError, EOFError, ValueError, BadZipFile):
-        raise no_array from None
-    if not isinstance(held, np.lib.npyio.NpzFile):
-        raise no_array
-    with held:
-        for name in names:
-            if name not in held.files:
-                raise ValueError(
-                    f"{path} has no array {name!r}; it has {', '.join(map(repr, held.files))}."
-                    f"{did_you_mean(name, held.files)} Pictures are read from the array 'images'."
-                )
-        try:
-            return {name: held[name] for name in names}
-        except (OSError, EOFError, ValueError, BadZipFile):
-            raise no_array from None
-
-
-def _data(arrays: dict[str, Any], given: SynthesizeOptions, path: Path) -> ImageData:
-    import pandas as pd
-
-    from evenhand.datasets.images import ImageData
-
-    lengths = {name: values.shape[:1] for name, values in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} {n[0] if n else 'none'}" for name, n in lengths.items())
-        raise ValueError(f"The arrays of {path} have different lengths: {said}.")
-    with as_bad_input(TypeError, ValueError, where=str(path)):
-        return ImageData(
-            images=arrays[PICTURES],
-            y=arrays[given.label],
-            sensitive_features=pd.DataFrame({name: arrays[name] for name in given.sensitive}),
-            name=path.stem,
-        )

@@ -13,6 +13,7 @@ import pandas as pd
 from evenhand import _checks
 from evenhand.datasets.dataset import Dataset
 from evenhand.datasets.files import read_table
+from evenhand.datasets.images.arrays import IMAGES, read_arrays
 from evenhand.datasets.images.files import PictureFiles
 from evenhand.datasets.images.manifest import Manifest
 from evenhand.datasets.split import Split, rows_of_split
@@ -135,6 +136,43 @@ class ImageData:
             name=path.stem,
             units=digests if table.units is None else table.units.to_numpy(),
         )
+
+    @classmethod
+    def from_npz(
+        cls,
+        path: str | Path,
+        *,
+        label: str | None = "label",
+        sensitive: str | Sequence[str] = "group",
+        unit: str | None = None,
+    ) -> ImageData:
+        """Make it of a file of arrays: ``images``, and one each for label, group and unit.
+
+        Parameters
+        ----------
+        path : path
+            As ``numpy.savez`` wrote it; objects are not read, for they could run code.
+        label, sensitive, unit : str, optional
+            Names of the arrays; several of the sensitive attribute are allowed.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError
+            If there is no such file or array, or it does not hold pictures.
+        """
+        named = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+        beside = [name for name in (label, *named, unit) if name is not None]
+        held = read_arrays(path, [IMAGES, *beside])
+        try:
+            return cls(
+                images=held[IMAGES],
+                y=None if label is None else held[label],
+                sensitive_features=pd.DataFrame({name: held[name] for name in named}),
+                name=Path(path).stem,
+                units=None if unit is None else held[unit],
+            )
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def __len__(self) -> int:
         return len(self.images)
