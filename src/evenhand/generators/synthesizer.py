@@ -290,9 +290,7 @@ class Synthesizer(ABC):
         rng = as_generator(self.random_state)
         before, inner = dict(vars(self)), None
         vars(self).pop("guarantee_", None)
-        if payload.public_codec is not None:
-            self.codec_ = payload.public_codec
-            self.conditions_ = self.codec_.conditions
+        self._look_at(payload)
         share, purpose = payload.delta_aside
         delta = budget.delta * share
         try:
@@ -322,6 +320,23 @@ class Synthesizer(ABC):
         )
         self.notes_ = (*found.notes, *self._remarks(), *self.warnings_)
         self._finish(progress)
+
+    def _could_learn(self, payload: Payload, budget: Budget, neighbors: str) -> None:
+        """Refuse what ``_fit`` would refuse before its first draw; what was fitted stays."""
+        before = dict(vars(self))
+        try:
+            self._look_at(payload)
+            ledger = self._ledger(payload, budget, neighbors=neighbors)
+            self._plan(payload, ledger, budget.delta * payload.delta_aside[0])
+        finally:
+            vars(self).clear()
+            vars(self).update(before)
+
+    def _look_at(self, payload: Payload) -> None:
+        """Take over what the records look like, where that is public."""
+        if payload.public_codec is not None:
+            self.codec_ = payload.public_codec
+            self.conditions_ = self.codec_.conditions
 
     def _plan(self, payload: Payload, ledger: Ledger, delta: float) -> BudgetPlan:
         """Refuse all that can be known to be wrong; nothing is drawn, and nothing charged."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from evenhand import _checks
+from evenhand._numerals import text_of
 from evenhand._torch import require_torch, torch
-from evenhand.generators.images.codec import FloatPixels
+from evenhand.generators.images.codec import FloatPixels, ImageSample, as_pixels
 from evenhand.learners.nets.architectures import Architecture, Convolutional, Dense
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import Array, FloatArray, IntArray
 
 BATCH: Final = 128
 RATE: Final = 1e-3
+EPOCHS: Final = 10
 _ROWS: Final = 1024  # pictures that are classified at once
 
 
@@ -25,6 +28,39 @@ IMAGE_MODELS: Final[Mapping[str, Architecture]] = {
 """By name: 100 hidden units; or 32 and 64 filters of 3 x 3 with pooling, and 512 units."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageJudge:
+    """A classifier that was trained on drawn pictures, to be tested on others."""
+
+    model: Any
+    """A torch module."""
+    learnt: tuple[str, ...]
+    """The labels that it knows, as texts."""
+
+    @classmethod
+    def of(cls, drawn: ImageSample, *, model: str, random_state: int) -> ImageJudge:
+        """Train one of ``IMAGE_MODELS`` on pictures and their labels; as ``classify`` does."""
+        learnt, labels = np.unique([text_of(value) for value in drawn.y], return_inverse=True)
+        pixels = as_pixels(drawn.images)
+        require_classifier(model, pixels.shape[2:])
+        found = trained(
+            *(IMAGE_MODELS[model], pixels, labels.astype(np.int64)),
+            n_classes=len(learnt),
+            epochs=EPOCHS,
+            seed=random_state,
+        )
+        return cls(model=found, learnt=tuple(learnt.tolist()))
+
+    def probabilities(self, images: Array, classes: Sequence[str]) -> FloatArray:
+        """Return the probability of each class for each picture; 0 for one that was not learnt."""
+        found = probabilities_of(self.model, as_pixels(images))
+        probabilities = np.zeros((len(images), len(classes)))
+        for column, value in enumerate(self.learnt):
+            if value in classes:
+                probabilities[:, classes.index(value)] = found[:, column]
+        return probabilities
+
+
 def classify(
     name: str,
     images: FloatPixels,
@@ -32,7 +68,7 @@ def classify(
     asked: FloatPixels,
     *,
     n_classes: int,
-    epochs: int = 10,
+    epochs: int = EPOCHS,
     seed: int = 0,
 ) -> FloatArray:
     """Train a classifier and return the probability of each class for every picture of ``asked``.
@@ -50,15 +86,25 @@ def classify(
     seed : int
         Of the weights and the order of the pictures; no global seed is touched.
     """
-    require_torch(f"The classifier {name}")
-    _checks.one_of("models", name, IMAGE_MODELS)
     _checks.at_least("epochs", epochs, 1)
-    height, width = images.shape[2:]
-    if name == "CNN" and min(height, width) < 4:
-        raise ValueError(f"The CNN needs pictures of at least 4 x 4, got {height} x {width}.")
+    require_classifier(name, images.shape[2:])
     model = trained(
         IMAGE_MODELS[name], images, labels, n_classes=n_classes, epochs=epochs, seed=seed
     )
+    return probabilities_of(model, asked)
+
+
+def require_classifier(name: str, size: tuple[int, ...]) -> None:
+    """Refuse a classifier that cannot be trained here, or not on pictures of this size."""
+    require_torch(f"The classifier {name}")
+    _checks.one_of("models", name, IMAGE_MODELS)
+    height, width = size
+    if name == "CNN" and min(height, width) < 4:
+        raise ValueError(f"The CNN needs pictures of at least 4 x 4, got {height} x {width}.")
+
+
+def probabilities_of(model: Any, asked: FloatPixels) -> FloatArray:
+    """Return what a network of ``trained`` says: the probability of each class for each picture."""
     with torch.no_grad():
         parts = [torch.softmax(model(part), dim=1) for part in torch.as_tensor(asked).split(_ROWS)]
     probabilities: FloatArray = torch.cat(parts).numpy().astype(np.float64)

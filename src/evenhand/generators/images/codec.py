@@ -309,13 +309,9 @@ def read_images(
         ids = ids_of(whose)
         kept = np.flatnonzero(first_records(ids, per_unit))
         units = ids[kept]
-    chosen = given[kept]
-    scale = np.float32(255.0 if chosen.dtype == np.uint8 else 1.0)
-    pixels = chosen.astype(np.float32) / scale
-    pixels = pixels[:, None] if grey else pixels.transpose(0, 3, 1, 2)
     label_codes, joined = label_codes[kept], joined[kept]
     return codec, EncodedImages(
-        pixels=np.ascontiguousarray(pixels),
+        pixels=as_pixels(given[kept]),
         condition=label_codes * n_groups + joined if codec.conditioned else label_codes,
         label=label_codes,
         group=joined,
@@ -324,6 +320,14 @@ def read_images(
         units=units,
         per_unit=per_unit if units is not None else 1,
     )
+
+
+def as_pixels(images: Array) -> FloatPixels:
+    """Turn (n, h, w) or (n, h, w, 3) into (n, channels, h, w) in [0, 1]."""
+    scale = np.float32(255.0 if images.dtype == np.uint8 else 1.0)
+    pixels = images.astype(np.float32) / scale
+    first = pixels[:, None] if images.ndim == 3 else pixels.transpose(0, 3, 1, 2)
+    return np.ascontiguousarray(first)
 
 
 def checked_pictures(given: ArrayLike) -> Array:

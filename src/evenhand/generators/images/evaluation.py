@@ -17,7 +17,7 @@ from evenhand.fairness.groups import encode_groups
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.images.classifiers import IMAGE_MODELS, classify
-from evenhand.generators.images.codec import LABEL, SENSITIVE, FloatPixels, ImageSample
+from evenhand.generators.images.codec import LABEL, SENSITIVE, ImageSample, as_pixels
 from evenhand.generators.images.frechet import Distance, distances
 from evenhand.generators.utility import measure
 from evenhand.typing import Array, IntArray
@@ -37,6 +37,8 @@ class Judged:
     """Of that classifier on the test pictures. Shares nearer to even than it errs say nothing."""
     agreement: float
     """Share of the pictures that show the group they were asked for; NaN where none was asked."""
+    recognised: tuple[tuple[str, float], ...]
+    """Share of the test pictures of each group that the classifier says are of it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,12 +98,14 @@ def evaluate_images(
     """
     classes = sorted({text_of(value) for value in test.y})
     groups = encode_groups(_known(test, "test"))
-    asked = _pixels(test.images)
-    sources = {"synthetic": (_pixels(synthetic.images), _codes(synthetic.y, classes, "synthetic"))}
+    asked = as_pixels(test.images)
+    sources = {
+        "synthetic": (as_pixels(synthetic.images), _codes(synthetic.y, classes, "synthetic"))
+    }
     if train_real:
         if train is None:
             raise ValueError("train_real=True trains models on train=, which is missing.")
-        sources["real"] = (_pixels(train.images), _codes(train.y, classes, "train"))
+        sources["real"] = (as_pixels(train.images), _codes(train.y, classes, "train"))
     truth = _codes(test.y, classes, "test")
     found = []
     for at, (source, (images, labels)) in enumerate(sources.items()):
@@ -121,8 +125,7 @@ def evaluate_images(
             )
     if progress:
         progress("models", len(sources) * len(models), len(sources) * len(models))
-    real = _halves(synthetic, test, random_state) if train is None else (train, test)
-    shown = None if real is None else _judge(synthetic, *real, random_state)
+    shown = groups_shown(synthetic, test, train=train, random_state=random_state)
     near: tuple[Distance, ...] = ()
     if extractor is not None:
         cells = synthetic.sensitive_features
@@ -145,6 +148,17 @@ def evaluate_images(
         utility=tuple(found),
         distances=near,
     )
+
+
+def groups_shown(
+    synthetic: ImageSample, test: ImageData, *, train: ImageData | None, random_state: int
+) -> tuple[Judged, Array] | None:
+    """Return what groups pictures show to a classifier of real ones, and the group of each.
+
+    None if there are too few real pictures to train it on; see ``evaluate_images``.
+    """
+    real = _halves(synthetic, test, random_state) if train is None else (train, test)
+    return None if real is None else _judge(synthetic, *real, random_state)
 
 
 def _halves(
@@ -171,9 +185,9 @@ def _judge(
     held = [np.flatnonzero(groups.codes == g) for g in range(groups.n_groups)]
     n = min(map(len, held))
     rows = np.concatenate([rng.choice(mine, n, replace=False) for mine in held])
-    asked = np.concatenate([_pixels(test.images), _pixels(synthetic.images)])
+    asked = np.concatenate([as_pixels(test.images), as_pixels(synthetic.images)])
     probabilities = classify(
-        *(JUDGE, _pixels(train.images[rows]), groups.codes[rows], asked),
+        *(JUDGE, as_pixels(train.images[rows]), groups.codes[rows], asked),
         n_classes=groups.n_groups,
         seed=seed,
     )
@@ -181,10 +195,14 @@ def _judge(
     shown = np.array(groups.names)[said[len(test) :]]
     own = synthetic.sensitive_features
     meant = None if own is None else encode_groups(own, names=groups.names).codes
+    right, n_tried = said[: len(test)] == truth, np.bincount(truth, minlength=groups.n_groups)
+    with np.errstate(invalid="ignore"):  # NaN of a group that was not tried
+        recognised = np.bincount(truth[right], minlength=groups.n_groups) / n_tried
     judged = Judged(
         balance=_balance(synthetic.y, shown, groups.names),
-        accuracy=float((said[: len(test)] == truth).mean()),
+        accuracy=float(right.mean()),
         agreement=float("nan") if meant is None else float((said[len(test) :] == meant).mean()),
+        recognised=tuple(zip(groups.names, recognised.tolist(), strict=True)),
     )
     return judged, shown
 
@@ -213,14 +231,6 @@ def _known(data: ImageData, where: str) -> Array | pd.DataFrame:
     if data.sensitive_features is None:
         raise ValueError(f"{where}= needs sensitive_features: gaps are between groups.")
     return data.sensitive_features
-
-
-def _pixels(images: Array) -> FloatPixels:
-    """Return (n, channels, h, w) in [0, 1]."""
-    scale = np.float32(255.0 if images.dtype == np.uint8 else 1.0)
-    pixels = images.astype(np.float32) / scale
-    first = pixels[:, None] if images.ndim == 3 else pixels.transpose(0, 3, 1, 2)
-    return np.ascontiguousarray(first)
 
 
 def _codes(y: Array, classes: Sequence[str], where: str) -> IntArray:

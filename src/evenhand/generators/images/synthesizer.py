@@ -127,30 +127,42 @@ class ImageSynthesizer(Synthesizer):
         -------
         self
         """
-        conditioned = _checks.one_of("condition", self.condition, CONDITIONS) == "label+group"
-        neighbors = self._open(None if unit_ids is None else "unit_ids")
-        reference = None
-        if isinstance(sensitive_features, GroupReference):
-            reference, sensitive_features = sensitive_features, sensitive_features.predict(images)
-        codec, data = read_images(
-            images,
-            y,
-            sensitive_features,
-            classes=classes,
-            groups=groups,
-            unit_ids=unit_ids,
-            per_unit=per_unit,
-            conditioned=conditioned,
-        )
+        read = {"classes": classes, "groups": groups, "unit_ids": unit_ids, "per_unit": per_unit}
         return self._fit(
-            PrivateImages(codec=codec, known=data, reference=reference),
+            self._read(images, y, sensitive_features, **read),
             budget=budget,
-            neighbors=neighbors,
+            neighbors=self._open(None if unit_ids is None else "unit_ids"),
             unit="record" if unit_ids is None else unit_name,
             store=store,
             account=account,
             progress=progress,
         )
+
+    def check(
+        self,
+        images: ArrayLike,
+        y: ArrayLike,
+        *,
+        budget: Budget,
+        sensitive_features: Any = None,
+        unit_ids: ArrayLike | None = None,
+    ) -> None:
+        """Raise what ``fit`` would raise before its first draw; nothing is charged or released."""
+        payload = self._read(images, y, sensitive_features, unit_ids=unit_ids)
+        neighbors = self._open(None if unit_ids is None else "unit_ids")
+        self._could_learn(payload, budget, neighbors)
+
+    def _read(
+        self, images: ArrayLike, y: ArrayLike, sensitive_features: Any, **how: Any
+    ) -> PrivateImages:
+        """Return the private pictures, read and checked; nothing is released."""
+        conditioned = _checks.one_of("condition", self.condition, CONDITIONS) == "label+group"
+        reference = None
+        if isinstance(sensitive_features, GroupReference):
+            reference, sensitive_features = sensitive_features, sensitive_features.predict(images)
+        how = {"classes": None, "groups": None, "per_unit": 1} | how
+        codec, data = read_images(images, y, sensitive_features, **how, conditioned=conditioned)
+        return PrivateImages(codec=codec, known=data, reference=reference)
 
     def _foresee(self, known: EncodedImages) -> None:
         require_memory(*self._memory(known))

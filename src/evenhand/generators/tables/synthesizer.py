@@ -235,9 +235,7 @@ class TableSynthesizer(Synthesizer):
 
         Arguments as for ``fit``, less the names of units and accounts.
         """
-        payload = self.read(frame, **columns)
-        ledger = self._ledger(payload, budget, neighbors=self.neighbors)
-        self._plan(payload, ledger, budget.delta * payload.delta_aside[0])
+        self._could_learn(self.read(frame, **columns), budget, self.neighbors)
 
     def fit_within(
         self,
