@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,11 +13,20 @@ from evenhand.estimators.spec import MethodSpec
 from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import notion_named, spelled
-from evenhand.frontier.judged_rows import BALANCES, EVEN_RATES, OF_ROWS
+from evenhand.frontier.drawn import DRAWN, DrawnPictures, DrawnRows
+from evenhand.frontier.judged_rows import (
+    BALANCES,
+    EVEN_RATES,
+    OF_ROWS,
+    OF_TABLES,
+    SAMPLERS,
+    payload_of,
+)
 from evenhand.frontier.run import Plain, Setting
-from evenhand.frontier.subjects import SUBJECTS, draws_rows
-from evenhand.generators.tables.utility import MODELS
-from evenhand.methods import RENAMED, method_named
+from evenhand.frontier.subjects import PAYLOADS, SUBJECTS, drawing, draws_rows, subject, subject_of
+from evenhand.generators.registry import GENERATORS
+from evenhand.generators.settings import types_of
+from evenhand.methods import METHODS, RENAMED, method_named
 from evenhand.privacy import FloatNoise
 from evenhand.privacy.noise import InversionNoise
 
@@ -30,9 +40,26 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "admit_by": ADMIT_BY,
     "neighbors": NEIGHBORS,
     "balance": tuple(BALANCES),
-    "judge": tuple(MODELS),
+    "judge": tuple(DRAWN),
+    "sampler": SAMPLERS,
 }
 """Arguments that are words, and which."""
+
+SETTING: Final = "setting"
+"""The argument whose value is a table of settings of a generator; a setting has it as JSON."""
+
+OF_GENERATORS: Final = ("neighbors", "n_teachers")
+"""Settings of a generator that are arguments of a grid."""
+
+OF_PAYLOAD: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    DrawnRows.payload: {"judge": DrawnRows.judges},
+    DrawnPictures.payload: {
+        "judge": DrawnPictures.judges,
+        "balance": tuple(word for word, even in BALANCES.items() if even is not None),
+        **dict.fromkeys(OF_TABLES, ()),
+    },
+}
+"""The words that generators of a kind of data know of an argument, where they are not all."""
 
 FLAGS: Final = ("answer_margin", "use_sensitive")
 """Arguments that are true or false."""
@@ -77,7 +104,7 @@ OF_RULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a rule around a model reads, whatever the method does."""
 
-ARGUMENTS: Final = ("method", "fairness", *WORDS, *FLAGS, "gap_of", HIDDEN, *NUMBERS)
+ARGUMENTS: Final = ("method", "fairness", *WORDS, *FLAGS, "gap_of", HIDDEN, SETTING, *NUMBERS)
 """Everything that a grid may vary, in the order in which it varies: the last one fastest."""
 
 DEFAULTS: Final[Mapping[str, Plain]] = {
@@ -101,7 +128,7 @@ def defaults_of(method: str) -> Mapping[str, Plain]:
     return {name: value for name, value in DEFAULTS.items() if name not in OF_ROWS}
 
 
-def check_value(name: str, value: Plain | Sequence[int]) -> Plain:
+def check_value(name: str, value: Plain | Sequence[int] | Mapping[str, Any]) -> Plain:
     """Return the value of an argument, or say what is wrong with it."""
     if name == "method":
         if str(value) in RENAMED:
@@ -115,7 +142,9 @@ def check_value(name: str, value: Plain | Sequence[int]) -> Plain:
         return _checks.flag(name, value)
     if name == HIDDEN:
         return _layers(value)
-    if isinstance(value, Sequence) or value is None:
+    if name == SETTING:
+        return _settings(value)
+    if isinstance(value, Sequence | Mapping) or value is None:
         raise TypeError(f"{name} must be a number, got {value!r}.")
     if name in WHOLE:
         return _checks.at_least(name, value, WHOLE[name])  # type: ignore[arg-type]  # it checks the type
@@ -138,8 +167,42 @@ def _layers(value: Any) -> str:
     return ",".join(str(width) for width in checked if width) or NO_LAYER
 
 
+def _settings(value: Any) -> str:
+    """Return settings of a generator as a setting has them: JSON, sorted by name."""
+    given = json.loads(value) if isinstance(value, str) and value.startswith("{") else value
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"{SETTING} must be a table of names and values, got {value!r}. For example "
+            f"{SETTING} = {{ n_steps = 100 }}; several tables in a list are several values."
+        )
+    return json.dumps(dict(sorted(given.items()))) if given else ""
+
+
+def of_payload(run: Mapping[str, Sequence[Plain]], payload: str) -> Mapping[str, Sequence[Plain]]:
+    """Return a product of what generators of this kind of data know, with a judge of theirs.
+
+    Raises
+    ------
+    ValueError
+        For a word that is of other data.
+    """
+    if not any(draws_rows(str(method)) for method in run["method"]):
+        return run
+    for name, words in OF_PAYLOAD[payload].items():
+        for value in run.get(name, ()):
+            if value not in words:
+                able = f"Take one of {', '.join(map(repr, words))}."
+                raise ValueError(
+                    f"{name} = {value!r} is not for {PAYLOADS[payload]}, which [data] holds. "
+                    f"{able if words else 'Leave it out.'}"
+                )
+    return run if payload == DrawnRows.payload else {"judge": DrawnPictures.judges[:1], **run}
+
+
 def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
     """Raise ValueError for an argument that no method of a table reads."""
+    payload = payload_of({name: values[0] for name, values in run.items()})
+    known = {name: subject(name, payload) for name in methods}
     if "amount" in run and EVEN_RATES not in run.get("balance", ()):
         raise ValueError(
             f"amount = {_said(run['amount'])} says how far of the way to even rates to go, and no "
@@ -148,11 +211,12 @@ def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) ->
     for name, values in run.items():
         if _of_a_rule(name, run):
             continue
-        if name in ("method", *OF_ANY) or any(_varies(SUBJECTS[m], name) for m in methods):
+        if name in ("method", *OF_ANY) or any(_varies(known[m], name) for m in methods):
             continue
-        if all(any(SUBJECTS[m].promises(name, value) for m in methods) for value in values):
+        if all(any(known[m].promises(name, value) for m in methods) for value in values):
             continue
-        readers = ", ".join(repr(m) for m, known in SUBJECTS.items() if _varies(known, name))
+        able = (*METHODS, *drawing(payload))
+        readers = ", ".join(repr(m) for m in able if _varies(subject(m, payload), name))
         raise ValueError(
             f"{name} = {_said(values)} is not read by method = {_said(methods)} beside it, but by "
             f"{readers}. Leave it out, or take one of them."
@@ -215,7 +279,7 @@ def arguments_of(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
         For an argument that the method needs, a notion that it does not know, half a noisy
         threshold, and arguments that exclude each other.
     """
-    known = SUBJECTS[method]
+    known = subject_of(method, values)
     if draws_rows(method):
         values = _of_rows(method, values)
     kept = {
@@ -279,6 +343,7 @@ def _of_rows(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
             f"blind_margin puts a rule around a classifier, and {method!r} draws rows. Give it a "
             f"table [[runs]] of its own."
         )
+    _refuse_settings(method, values)
     given = dict(values)
     if given.get("balance") != EVEN_RATES:
         given.pop("amount", None)
@@ -288,13 +353,31 @@ def _of_rows(method: str, values: Mapping[str, Plain]) -> dict[str, Plain]:
     return given
 
 
+def _refuse_settings(method: str, values: Mapping[str, Plain]) -> None:
+    """Raise what is wrong with names and types of the settings of a generator."""
+    if not values.get(SETTING):
+        return
+    types = types_of(GENERATORS[payload_of(values), method])
+    for name, value in json.loads(str(values[SETTING])).items():
+        if name in OF_GENERATORS:
+            raise ValueError(
+                f"{SETTING} has {name}, which stands beside it in a grid: {name} = ..."
+            )
+        if name not in types:
+            raise ValueError(
+                f"{SETTING} has {name}, which the method {method!r} does not know."
+                f"{_checks.did_you_mean(name, types)} Its settings: {', '.join(types)}."
+            )
+        types[name].check(f"{SETTING} {name}", value)
+
+
 def estimator_of(setting: Setting, *, unit: str | None = None, **values: Any) -> Any:
     """Return the unfitted estimator that a setting stands for.
 
     ``unit`` names the units of methods that deal records to teachers by them; ``values`` are
     further arguments of the estimators that have them.
     """
-    known = SUBJECTS[setting.method]
+    known = subject_of(setting.method, setting.arguments)
     given: dict[str, Any] = {**defaults_of(setting.method), **setting.arguments}
     if unit:
         values["unit"] = unit
@@ -377,7 +460,7 @@ def _varies(known: MethodSpec, name: str) -> bool:
 
 def _refuse_without_score(method: str, kept: Mapping[str, Plain]) -> None:
     """Raise ValueError where a model decides by more than the score that is compared."""
-    if SUBJECTS[method].kind_for(kept).needs_group:
+    if subject_of(method, kept).kind_for(kept).needs_group:
         who = f"the method {method!r}" + (f" at {kept['at']!r}" if "at" in kept else "")
     elif "reject_margin" in kept:
         who = f"a reject option (reject_margin = {kept['reject_margin']!r})"

@@ -15,6 +15,7 @@ import numpy as np
 from evenhand import _checks
 from evenhand._notions import called_now
 from evenhand._random import LARGEST_SEED
+from evenhand._words import ARRAYS
 from evenhand.datasets.features.reading import PictureReading
 from evenhand.datasets.features.words import NONE, file_in, parts_of, with_file
 from evenhand.fairness.notions import notion_named
@@ -23,17 +24,19 @@ from evenhand.frontier.arguments import (
     DEFAULTS,
     HIDDEN,
     NO_LAYER,
+    SETTING,
     WHOLE,
     arguments_of,
     check_value,
     chosen_methods,
+    of_payload,
     refuse_mixed,
     refuse_unread,
 )
 from evenhand.frontier.loaded_rows import PICTURE_SETS
-from evenhand.frontier.material import DataSource
+from evenhand.frontier.material import DataSource, is_array
 from evenhand.frontier.run import Plain, Setting
-from evenhand.frontier.subjects import SUBJECTS, draws_rows
+from evenhand.frontier.subjects import PAYLOADS, SUBJECTS, drawing, draws_rows
 
 MOST_SETTINGS: Final = 1_000_000
 """A grid above it is a slip of the pen more likely than a plan."""
@@ -93,7 +96,8 @@ class Grid:
 
         def read(run: Mapping[str, Sequence[Plain]]) -> None:
             for product, why in chosen_methods(_values_of(run), units):
-                runs.append(_read(product))
+                _refuse_other_data(self.data, product["method"])
+                runs.append(_read(of_payload(product, _payload(self.data))))
                 reasons.append(why)
 
         _checks.together(partial(read, run) for run in self.runs)
@@ -200,7 +204,8 @@ def _values_of(run: Mapping[str, Sequence[Plain]]) -> dict[str, tuple[Plain, ...
     checked: dict[str, tuple[Plain, ...]] = {}
 
     def check(name: str, given: Sequence[Plain]) -> None:
-        values = (given,) if isinstance(given, str | int | float) else tuple(given)
+        one = isinstance(given, str | int | float | Mapping)
+        values: tuple[Any, ...] = (given,) if one else tuple(given)
         if name == HIDDEN:  # no layer is a value too
             values = values or (NO_LAYER,)
         if not values:
@@ -238,7 +243,7 @@ def _refuse_no_public_rows(data: DataSource, methods: Sequence[str]) -> None:
     if data.has_files and data.public is None and reading:
         raise ValueError(
             f"[data] public is missing, and method = {_listed(reading)} is a classifier. Name a "
-            f'file of public rows, public = "public.csv"; generators of tables alone need none.'
+            f'file of public rows, public = "public.csv"; generators alone need none.'
         )
 
 
@@ -246,15 +251,10 @@ def _refuse_pixels(
     data: DataSource, methods: Sequence[str], runs: Sequence[Mapping[str, Sequence[Plain]]]
 ) -> None:
     """Raise ValueError where rows are pictures, and a method or a rule reads rows of numbers."""
-    drawing = [method for method in methods if draws_rows(method)]
-    if data.pictures is not None and drawing:
-        raise ValueError(
-            f"method = {_listed(drawing)} draws rows of a table, and [data] holds pictures. Take "
-            f"methods that decide about pictures; for drawn ones see evenhand synthesize."
-        )
     if not data.reads_pixels:
         return
-    blind = [method for method in methods if not SUBJECTS[method].reads_pictures]
+    deciding = [method for method in methods if not draws_rows(method)]
+    blind = [method for method in deciding if not SUBJECTS[method].reads_pictures]
     if blind:
         able = ", ".join(repr(m) for m, known in SUBJECTS.items() if known.reads_pictures)
         raise ValueError(
@@ -274,6 +274,29 @@ def _refuse_pixels(
         raise ValueError(
             "[data] extractor = 'none' hands out pixels, and the rule of blind_margin infers "
             "groups from features. Name an extractor, or keep a margin in training."
+        )
+
+
+def _payload(data: DataSource) -> str:
+    return "tables" if data.pictures is None else "images"
+
+
+def _refuse_other_data(data: DataSource, methods: Sequence[Plain]) -> None:
+    """Raise ValueError for generators of other data than there are."""
+    payload = _payload(data)
+    drawn = [str(method) for method in methods if draws_rows(str(method))]
+    if strange := [method for method in drawn if method not in drawing(payload)]:
+        (other,) = (of for of in PAYLOADS if of != payload)
+        hint = "" if payload == "images" else f" Pictures are listed by images = true, or {ARRAYS}."
+        raise ValueError(
+            f"method = {_listed(strange)} draws {PAYLOADS[other]}, and [data] holds "
+            f"{'pictures' if payload == 'images' else 'a table'}, of which "
+            f"{', '.join(drawing(payload))} draw more.{hint}"
+        )
+    if drawn and data.pictures is not None and not data.reads_pixels:
+        raise ValueError(
+            f"method = {_listed(drawn)} learns from pixels, and [data] extractor = "
+            f"{data.pictures.extractor!r} makes features of them. Take extractor = 'none'."
         )
 
 
@@ -310,7 +333,7 @@ def _values(name: str, value: Any) -> list[Any]:
     """Return the values that stand for one argument: one, a list, or a range."""
     if isinstance(value, list):
         return value
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or name == SETTING:
         return [value]
     _refuse_unknown(name, value, _RANGE)
     absent = [key for key in _RANGE[:3] if key not in value]
@@ -361,6 +384,8 @@ def _reading(given: dict[str, Any], folder: Path) -> PictureReading | None:
     if asked not in (None, True, False):
         raise TypeError(f"[data] images must be true or false, got {asked!r}.")
     said = {name: given.pop(name) for name in _PICTURES if name in given}
+    if is_array(given.get("private")):
+        said, asked = {"extractor": NONE} | said, True
     if not (asked or (asked is None and given.get("name") in PICTURE_SETS and said)):
         if said:
             raise ValueError(

@@ -1,9 +1,11 @@
-"""A generator of tables on a frontier: fitted, drawn from, and judged by a model of its rows."""
+"""A generator on a frontier: fitted, drawn from, and judged by a model of what it draws."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -16,10 +18,11 @@ from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.spec import BUDGET, MethodSpec
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.groups import encode_groups
+from evenhand.frontier.drawn import DRAWN, Drawn, DrawnRows, Judges
+from evenhand.frontier.run import Plain
 from evenhand.generators.registry import GENERATORS
+from evenhand.generators.synthesizer import arguments_of
 from evenhand.generators.tables.even_rates import even_rates
-from evenhand.generators.tables.synthesizer import TableSynthesizer
-from evenhand.generators.tables.utility import Judge
 from evenhand.privacy import Budget, Guarantee
 from evenhand.privacy.noise import Noise
 from evenhand.typing import Array, FloatArray, RandomState
@@ -35,15 +38,24 @@ BALANCES: Final[Mapping[str, tuple[str, ...] | None]] = {
 }
 """How rows are drawn: what is spread evenly, or shares by ``even_rates``."""
 
+SAMPLERS: Final = ("partition", "none")
+"""How minibatches are drawn: labels and groups evenly by what a teacher's part holds, or as they
+are."""
+
 OF_ROWS: Final[Mapping[str, Any]] = {
     "balance": "label,sensitive",
     "amount": 1.0,
     "n_rows": 10_000,
     "neighbors": "add or remove one",
-    "judge": "logistic regression",
+    "judge": DrawnRows.judges[0],
     "use_sensitive": True,
+    "sampler": SAMPLERS[0],
+    "setting": "",
 }
-"""What a grid says of drawn rows, with the defaults."""
+"""What a grid says of what is drawn, with the defaults; of pictures a judge is always named."""
+
+OF_TABLES: Final = ("amount", "use_sensitive")
+"""What of it is said of rows of a table alone."""
 
 AS_LEARNT: Final = "the rows could not be spread as asked, and were drawn as learnt: {why}"
 
@@ -55,7 +67,8 @@ HELD: Final = ("demographic-parity", "equalized-odds")
 class JudgedGenerator:
     """Fit a generator to private rows, draw from it, and train a public model on what is drawn.
 
-    The same numbers as ``generator.fit``, ``generator.sample`` and ``evaluate`` by hand.
+    The same numbers as ``generator.fit``, ``generator.sample`` and ``evaluate`` by hand. Whether
+    rows of a table or pictures are drawn is for the judge to say.
 
     Privacy
     -------
@@ -64,7 +77,7 @@ class JudgedGenerator:
     """
 
     generator: str
-    """Name of a generator of tables."""
+    """Name of a generator of tables, or of pictures."""
     budget: Budget
     balance: str = OF_ROWS["balance"]
     """One of ``BALANCES``."""
@@ -73,13 +86,19 @@ class JudgedGenerator:
     amount: float = OF_ROWS["amount"]
     """With ``"even-rates"``: how much of the way to go, in [0, 1]."""
     n_rows: int = OF_ROWS["n_rows"]
-    """Rows to draw."""
+    """Rows, or pictures, to draw."""
     neighbors: str = OF_ROWS["neighbors"]
     """What the claim is about: "add or remove one", or "replace one" as with teachers."""
+    sampler: str = OF_ROWS["sampler"]
+    """Of generators that draw minibatches: one of ``SAMPLERS``."""
+    n_teachers: int | None = None
+    """Of generators that learn from teachers; by default the generator's own."""
+    setting: str = OF_ROWS["setting"]
+    """Further settings of the generator, as JSON."""
     judge: str = OF_ROWS["judge"]
-    """The model that is trained on them, of ``generators.tables.utility.MODELS``."""
+    """The model that is trained on what is drawn, one of ``DRAWN``."""
     use_sensitive: bool = OF_ROWS["use_sensitive"]
-    """Whether it reads the sensitive columns, when trained and when asked."""
+    """Whether it reads the sensitive columns, when trained and when asked; of rows alone."""
     declared: Schema | None = None
     """Public columns, label and groups included; what it leaves out is released from the budget."""
     unit: str = "person"
@@ -88,17 +107,20 @@ class JudgedGenerator:
     random_state: int = 0
     """Seeds what is drawn besides privacy noise, and the model."""
 
-    generator_: TableSynthesizer = field(init=False)
+    generator_: Any = field(init=False)
+    """A fitted ``Synthesizer``."""
     guarantee_: Guarantee = field(init=False)
     """The generator's; with a warning where rows could not be spread as asked, and were drawn as
     they were learnt.
     """
-    rows_: pd.DataFrame = field(init=False)
+    rows_: Any = field(init=False)
     """What was drawn."""
-    judge_: Judge = field(init=False)
+    judge_: Judges = field(init=False)
     classes_: Array = field(init=False)
 
-    def check(self, X: pd.DataFrame, y: pd.Series[Any], **tables: Any) -> None:
+    def check(
+        self, X: Any, y: pd.Series[Any], *, sensitive_features: Any, unit_ids: Any = None
+    ) -> None:
         """Raise what can be known to be wrong before anything is spent."""
         n_classes = y.nunique()
         if BALANCES[self.balance] is None and n_classes != 2:
@@ -106,17 +128,15 @@ class JudgedGenerator:
                 f"balance = {self.balance!r} moves the odds of two classes, and {y.name!r} has "
                 f"{n_classes}. Take balance = 'label,sensitive', 'sensitive' or 'none'."
             )
-        frame, columns = self._private(X, y, **tables)
-        self._made().check(frame, budget=self.budget, **columns)
+        known, how = self._drawn.given(X, y, sensitive_features, unit_ids, self.declared)
+        self._made().check(*known, budget=self.budget, **how)
 
     def fit(
-        self, X: pd.DataFrame, y: pd.Series[Any], *, sensitive_features: Any, unit_ids: Any = None
+        self, X: Any, y: pd.Series[Any], *, sensitive_features: Any, unit_ids: Any = None
     ) -> Self:
         """Fit the generator, draw rows, and train the model on them."""
-        frame, columns = self._private(X, y, sensitive_features, unit_ids)
-        self.generator_ = self._made().fit(
-            frame, **columns, budget=self.budget, unit_name=self.unit
-        )
+        known, how = self._drawn.given(X, y, sensitive_features, unit_ids, self.declared)
+        self.generator_ = self._made().fit(*known, **how, budget=self.budget, unit_name=self.unit)
         self.classes_ = np.unique(y.to_numpy())
         self.guarantee_ = self.generator_.guarantee_
         try:
@@ -125,34 +145,23 @@ class JudgedGenerator:
             # It is paid for, and a run that is not kept would be fitted again, until noise is kind.
             self.guarantee_ = self.guarantee_.with_warning(AS_LEARNT.format(why=error))
             self.rows_ = self._sample(balance=())
-        label, *sensitive = self.generator_.conditions_.names
-        schema = self.generator_.codec_.schema
-        self.judge_ = Judge.of(
-            schema.as_measured(self.rows_),
-            label=label,
-            sensitive=sensitive,
-            model=self.judge,
-            use_sensitive=self.use_sensitive,
-            schema=schema,
-            random_state=self.random_state,
-        )
+        self.judge_ = self._drawn.judged(self.generator_, self.rows_)
         return self
 
-    def _sample(self, **how: Any) -> pd.DataFrame:
-        drawn: pd.DataFrame = self.generator_.sample(
-            self.n_rows, random_state=self.random_state, **how
-        )
-        return drawn
+    def _sample(self, **how: Any) -> Any:
+        return self.generator_.sample(self.n_rows, random_state=self.random_state, **how)
 
-    def predict_proba(self, X: pd.DataFrame, sensitive_features: Any = None) -> FloatArray:
-        """Return the probability of each class, by the model of drawn rows."""
-        rows = X if sensitive_features is None else _with_groups(X, sensitive_features)
-        schema = self.generator_.codec_.schema
-        known = schema.as_measured(rows)
-        return self.judge_.probabilities(known, [text_of(name) for name in self.classes_])
+    def predict_proba(self, X: Any, sensitive_features: Any = None) -> FloatArray:
+        """Return the probability of each class, by the model of what was drawn."""
+        asked = self._drawn.asked(self.generator_, X, sensitive_features)
+        return self.judge_.probabilities(asked, [text_of(name) for name in self.classes_])
+
+    def shown(self, X: Any, y: Any, sensitive_features: Any) -> dict[str, dict[str, Plain]]:
+        """Return the shares of groups that drawn pictures show to a classifier of real ones."""
+        return self._drawn.shown(self.rows_, X, y, sensitive_features)
 
     def predict(
-        self, X: pd.DataFrame, sensitive_features: Any = None, random_state: RandomState = None
+        self, X: Any, sensitive_features: Any = None, random_state: RandomState = None
     ) -> Array:
         """Return the most probable class; nothing is drawn at random."""
         found: Array = self.classes_[self.predict_proba(X, sensitive_features).argmax(axis=1)]
@@ -161,35 +170,51 @@ class JudgedGenerator:
     @property
     def needs_group_at_prediction_(self) -> bool:
         """Whether the model of drawn rows reads the group."""
-        return self.use_sensitive
+        return self.fitted_.kind.needs_group
 
     @property
     def fitted_(self) -> FittedModel:
         """What it tells of itself, as classifiers do: claim and ledger are the generator's."""
-        groups = list(self.generator_.conditions_.names[1:])
+        groups = self._drawn.groups_of(self.generator_, self.rows_)
+        columns = self._drawn.columns(self.judge_)
         return FittedModel(
             method=type(self.generator_).__name__,
             arguments={"budget": self.budget},
             classes=self.classes_,
-            groups=encode_groups(self.rows_[groups]).names,
-            columns=self.judge_.features.names,
-            n_columns=len(self.judge_.features.names),
+            groups=None if groups is None else encode_groups(groups).names,
+            columns=columns,
+            n_columns=len(columns),
             guarantee=self.guarantee_,
             ledger=self.generator_.ledger_,
-            kind=kind_of({"balance": self.balance, "use_sensitive": self.use_sensitive}),
+            kind=spec_of(self.generator, self._drawn.payload).kind_for(vars(self)),
             student=self.judge_.model,
         )
 
     def save(self, path: str | Path) -> Path:
         """Save the generator."""
-        return self.generator_.save(path)
+        saved: Path = self.generator_.save(path)
+        return saved
 
-    def _made(self) -> TableSynthesizer:
-        kind: Any = GENERATORS["tables", self.generator]
-        made: TableSynthesizer = kind(
-            neighbors=self.neighbors, noise=self.noise, random_state=self.random_state
+    @property
+    def _drawn(self) -> Drawn:
+        return DRAWN[self.judge](
+            judge=self.judge, use_sensitive=self.use_sensitive, random_state=self.random_state
         )
-        return made
+
+    def _made(self) -> Any:
+        kind = GENERATORS[self._drawn.payload, self.generator]
+        said: dict[str, Any] = {"neighbors": self.neighbors}
+        if self.sampler == "none":
+            said["sampler"] = None
+        if self.n_teachers is not None:
+            said["n_teachers"] = self.n_teachers
+        takes = arguments_of(kind)
+        return kind(
+            **{name: value for name, value in said.items() if name in takes},
+            **json.loads(self.setting or "{}"),
+            noise=self.noise,
+            random_state=self.random_state,
+        )
 
     def _spread(self) -> dict[str, Any]:
         """Return how rows are drawn, as ``sample`` takes it."""
@@ -201,41 +226,43 @@ class JudgedGenerator:
             told = {"fairness": self.fairness, "amount": self.amount}
         return {"shares": even_rates(self.generator_, random_state=self.random_state, **told)}
 
-    def _private(
-        self, X: pd.DataFrame, y: pd.Series[Any], sensitive_features: Any, unit_ids: Any = None
-    ) -> tuple[pd.DataFrame, dict[str, Any]]:
-        """Return one table of the private rows, and the roles of its columns."""
-        frame = _with_groups(X, sensitive_features).assign(**{str(y.name): y})
-        sensitive = [str(name) for name in pd.DataFrame(sensitive_features).columns]
-        columns: dict[str, Any] = {"label": str(y.name), "sensitive": sensitive}
-        if self.declared is not None:
-            known = tuple(c for c in self.declared.columns if c.name in frame)
-            columns["schema"] = Schema(columns=known)
-        if unit_ids is not None:
-            columns["unit"] = str(unit_ids.name)
-            frame = frame.assign(**{columns["unit"]: unit_ids})
-        return frame, columns
 
+def kind_of(settings: Mapping[str, Any], *, sampled: bool) -> FairnessKind:
+    """Return what brings groups together in a model of what was drawn.
 
-def kind_of(settings: Mapping[str, Any]) -> FairnessKind:
-    """Return what brings groups together in a model of drawn rows."""
+    ``sampled`` says that the generator draws minibatches, by a sampler.
+    """
     given = {**OF_ROWS, **settings}
-    if given["use_sensitive"]:
+    if given["use_sensitive"] and payload_of(given) == DrawnRows.payload:
         return FairnessKind.DRAWN_ROWS_BY_GROUP
-    return FairnessKind.NONE if given["balance"] == "none" else FairnessKind.DRAWN_ROWS
+    natural = given["balance"] == "none" and not (sampled and given["sampler"] != "none")
+    return FairnessKind.NONE if natural else FairnessKind.DRAWN_ROWS
 
 
-def spec_of(name: str) -> MethodSpec:
-    """Return the record of a generator of tables, as methods have one."""
-    kind = GENERATORS["tables", name]
+def payload_of(settings: Mapping[str, Any]) -> str:
+    """Return what is drawn, rows of a table or pictures: the judge says so."""
+    return DRAWN[settings.get("judge", OF_ROWS["judge"])].payload
+
+
+def spec_of(name: str, payload: str) -> MethodSpec:
+    """Return the record of a generator, as methods have one."""
+    kind = GENERATORS[payload, name]
+    takes = arguments_of(kind)
+    left_out = [part for part in ("neighbors", "sampler") if part not in takes]
+    of_rows = [part for part in OF_ROWS if part not in left_out]
+    if payload != DrawnRows.payload:
+        of_rows = [part for part in of_rows if part not in OF_TABLES]
+    teachers = [part for part in ("n_teachers",) if part in takes]
+    what = "rows" if payload == DrawnRows.payload else "pictures"
     return MethodSpec(
         name=name,
-        words=f"draws rows by {kind.words}, and trains a model on them",
-        reads=(*BUDGET, "noise", "unit", "reference", *OF_ROWS),
+        words=f"draws {what} by {kind.words}, and trains a model on them",
+        reads=(*BUDGET, "noise", "unit", "reference", *of_rows, *teachers),
         needs=("epsilon",),
         notions=HELD,
-        kind=kind_of,
+        kind=partial(kind_of, sampled="sampler" in takes),
         private_groups=True,
+        neighbors="replace one" if "neighbors" in left_out else "",
         claim_holds=not kind.not_private,
         fixed={"generator": name},
         more=lambda settings, any_public: {
@@ -243,7 +270,3 @@ def spec_of(name: str) -> MethodSpec:
         },
         estimator=JudgedGenerator,
     )
-
-
-def _with_groups(X: pd.DataFrame, groups: Any) -> pd.DataFrame:
-    return X.assign(**{str(name): column for name, column in pd.DataFrame(groups).items()})

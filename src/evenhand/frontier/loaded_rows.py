@@ -5,17 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
 from evenhand import _checks, _values
+from evenhand._words import ARRAYS
 from evenhand.datasets import Dataset, Schema, inspect, read_table
 from evenhand.datasets.catalogue import TABLES
 from evenhand.datasets.features.reading import Progress
 from evenhand.datasets.images import ImageData, load_color_mnist, load_utkface
-from evenhand.datasets.images.manifest import Manifest
+from evenhand.datasets.images.manifest import PATH, Manifest
 from evenhand.datasets.split import rows_of_split
 from evenhand.estimators.given_rows import take
 from evenhand.estimators.spec import CALIBRATION
@@ -126,22 +128,56 @@ def pictures_of_set(source: DataSource, progress: Progress | None = None) -> tup
     return found
 
 
-def pictures_of_files(source: DataSource, progress: Progress | None = None) -> dict[str, Any]:
-    """Return the pictures that each file lists, as features or pixels."""
+def pictures_of_files(
+    source: DataSource, progress: Progress | None = None
+) -> dict[str | ImageData, Any]:
+    """Return the pictures that each file lists or holds, as features or pixels."""
     assert source.pictures is not None
     reading = source.pictures
     names = (source.private, source.public, source.test, source.calibration)
     files = [name for name in names if name is not None]
 
-    def make() -> dict[str, Any]:
-        listed = [Manifest.of(read_table(name), name) for name in files]
+    def make() -> dict[str | ImageData, Any]:
+        whole = {name: data.X for name in files if (data := _arrays(source, name)) is not None}
+        listed = [name for name in files if name not in whole]
         extractor = None if reading.reads_pixels else reading.opened()
-        looked = reading.look(listed, progress=progress)
-        made = reading.rows(looked, extractor=extractor, progress=progress)
-        return dict(zip(files, made, strict=True))
+        manifests = [Manifest.of(read_table(str(name)), str(name)) for name in listed]
+        looked = reading.look(manifests, progress=progress) if listed else []
+        parts = whole | dict(zip(listed, looked, strict=True))
+        if whole:
+            _refuse_two_sizes(parts)
+        made = reading.rows(list(parts.values()), extractor=extractor, progress=progress)
+        return dict(zip(parts, made, strict=True))
 
-    found: dict[str, Any] = _made_once((source, source.versions), make)
+    found: dict[str | ImageData, Any] = _made_once((source, source.versions), make)
     return found
+
+
+def _arrays(source: DataSource, part: str | ImageData) -> ImageData | None:
+    """Return pictures that are arrays, in memory or in a file; None where a table lists them."""
+    if isinstance(part, ImageData):
+        return part
+    if Path(part).suffix != ARRAYS:
+        return None
+    label = None if part == source.public else source.label
+    unit = source.unit if part == source.private else None
+    return ImageData.from_npz(part, label=label, sensitive=source.sensitive, unit=unit)
+
+
+def _refuse_two_sizes(parts: Mapping[str | ImageData, Any]) -> None:
+    """Raise ValueError where parts hold pictures of different sizes."""
+    sizes = {_called(part): " x ".join(map(str, of.shape[1:])) for part, of in parts.items()}
+    (first, size), *others = sizes.items()
+    for name, other in others:
+        if other != size:
+            raise ValueError(
+                f"Pictures of one size are learnt and measured, and those of {first} are {size} "
+                f"(channels, height, width), those of {name} {other}. Resize one of them."
+            )
+
+
+def _called(part: str | ImageData) -> str:
+    return part.name if isinstance(part, ImageData) else part
 
 
 def _utkface(source: DataSource) -> ImageData:
@@ -163,22 +199,24 @@ def _built_in(name: str) -> Dataset:
 
 
 def _from_files(source: DataSource) -> Material:
-    private = _read(source, str(source.private), unit=source.unit)
+    assert source.private is not None
+    assert source.test is not None
+    private = _read(source, source.private, unit=source.unit)
     public = None if source.public is None else _read(source, source.public, labelled=False)
-    test = _read(source, str(source.test))
+    test = _read(source, source.test)
     classes = private.classes
     pictures = {} if source.pictures is None else pictures_of_files(source)
-    _refuse_unknown_classes(str(source.test), test, classes)
+    _refuse_unknown_classes(_called(source.test), test, classes)
 
-    def features(part: Dataset | None, file: str | None) -> Any:
-        if part is None:
+    def features(part: Dataset | None, file: str | ImageData | None) -> Any:
+        if part is None or file is None:
             return None
-        return pictures[str(file)] if pictures else _same_columns(part, private, str(file))
+        return pictures[file] if pictures else _same_columns(part, private, str(file))
 
     calibration: dict[str, Any] = {}
     if source.calibration is not None:
         labelled = _read(source, source.calibration)
-        _refuse_unknown_classes(source.calibration, labelled, classes)
+        _refuse_unknown_classes(_called(source.calibration), labelled, classes)
         own = (features(labelled, source.calibration), labelled.y, labelled.groups)
         calibration = dict(zip(CALIBRATION, own, strict=True))
     positive = source.positive
@@ -205,15 +243,16 @@ def _from_files(source: DataSource) -> Material:
 
 
 def _read(
-    source: DataSource, file: str, *, unit: str | None = None, labelled: bool = True
+    source: DataSource, file: str | ImageData, *, unit: str | None = None, labelled: bool = True
 ) -> Dataset:
-    """Read one file; only the private one need have every column that is left out."""
-    table = read_table(file)
+    """Read one part; only the private one need have every column that is left out."""
+    pictures = _arrays(source, file)
+    table = read_table(str(file)) if pictures is None else _table_of(source, pictures)
     if not labelled:  # public labels are not read: two made-up classes stand in their place
         table = table.assign(**{source.label: np.arange(len(table)) % 2})
     is_private, declared = file == source.private, source.declared
     if declared is not None:
-        table = declared.parse(table, file)
+        table = declared.parse(table, _called(file))
     if is_private and source.pictures is None:
         _refuse_wrong(table, source, declared)
     try:
@@ -223,10 +262,22 @@ def _read(
             sensitive=source.sensitive,
             unit=unit,
             drop=[name for name in source.drop if is_private or name in table.columns],
-            name=file,
+            name=_called(file),
         )
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{file}: {error}") from error
+        raise ValueError(f"{_called(file)}: {error}") from error
+
+
+def _table_of(source: DataSource, pictures: ImageData) -> pd.DataFrame:
+    """Return what is known of pictures beside them, under the names that the source has."""
+    table = pd.DataFrame(pictures.sensitive_features)
+    if not isinstance(pictures.sensitive_features, pd.DataFrame):  # an array has no name
+        table.columns = pd.Index(source.sensitive[: table.shape[1]])
+    beside = {PATH: range(len(pictures)), source.label: pictures.y}
+    if source.unit is not None and pictures.units is not None:
+        beside[source.unit] = pictures.units
+    known = {name: values for name, values in beside.items() if values is not None}
+    return table.reset_index(drop=True).assign(**known)
 
 
 def _refuse_wrong(table: pd.DataFrame, source: DataSource, declared: Schema | None) -> None:

@@ -7,16 +7,20 @@ import hashlib
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from evenhand import _checks
-from evenhand._words import PIXEL_NETWORKS
+from evenhand._words import ARRAYS, PIXEL_NETWORKS
 from evenhand.datasets import Schema, read_table
 from evenhand.datasets.catalogue import TABLES
 from evenhand.datasets.features.reading import PictureReading, Progress
-from evenhand.datasets.features.words import DEFAULT
+from evenhand.datasets.features.words import DEFAULT, NONE
+from evenhand.datasets.images import ImageData
+from evenhand.datasets.images.arrays import IMAGES
 from evenhand.frontier import loaded_rows
 from evenhand.frontier.run import DATA_KINDS
+
+_PARTS: Final = ("private", "public", "test", "calibration")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +35,12 @@ class DataSource:
 
     name: str
     """A built-in data set, or a name for the files."""
-    private: str | None = None
-    public: str | None = None
-    test: str | None = None
-    """``private``, ``public`` and ``test``: files: all three, or none, or the first and the last
-    where only generators run, which read no public rows. Labels in the public file are not read.
+    private: str | ImageData | None = None
+    public: str | ImageData | None = None
+    test: str | ImageData | None = None
+    """``private``, ``public`` and ``test``: files, or pictures in memory: all three, or none, or
+    the first and the last where only generators run, which read no public rows. Public labels are
+    not read.
     """
     label: str = ""
     sensitive: tuple[str, ...] = ()
@@ -52,8 +57,8 @@ class DataSource:
     """File with the declared columns in JSON: kinds, categories, bounds. Default: read from the
     public rows.
     """
-    calibration: str | None = None
-    """File of public rows with labels and groups, on which a notion about true classes is read.
+    calibration: str | ImageData | None = None
+    """Public rows with labels and groups, on which a notion about true classes is read.
     Default: it is read from the released answers.
     """
     calibration_fraction: float = 0.0
@@ -66,7 +71,9 @@ class DataSource:
     release is made.
     """
     pictures: PictureReading | None = None
-    """The files list pictures, or the set is one of ``PICTURE_SETS``: how they become features."""
+    """The files list pictures, or the set is one of ``PICTURE_SETS``: how they become features. Of
+    pictures in memory, and in a file of arrays, the pixels are read by default.
+    """
     network: str | None = None
     """Where the extractor is "none": the network that reads the pixels, as teacher, as student and
     of methods without teachers; one of ``PIXEL_NETWORKS``. Default: the first of them.
@@ -74,6 +81,9 @@ class DataSource:
 
     def __post_init__(self) -> None:
         self._refuse_other_types()
+        if self.holds_arrays and self.pictures is None:
+            object.__setattr__(self, "pictures", PictureReading(extractor=NONE))
+        self._take_names()
         self._check_pictures()
         _checks.one_of("kind", self.kind, DATA_KINDS[:3])
         files = {"private": self.private, "public": self.public, "test": self.test}
@@ -112,6 +122,25 @@ class DataSource:
                 'sensitive = ["sex"].'
             )
 
+    def _take_names(self) -> None:
+        """Refuse pictures in memory without labels or groups, and name these as they are."""
+        for part in _PARTS:
+            data = getattr(self, part)
+            if not isinstance(data, ImageData):
+                continue
+            said = {"sensitive_features": data.sensitive_features}
+            for name, values in (said if part == "public" else {"y": data.y, **said}).items():
+                if values is None:
+                    raise ValueError(
+                        f"{part} holds pictures without {name}, and a frontier compares errors "
+                        f"between groups. Give ImageData(..., {name}=...)."
+                    )
+            if not self.label:
+                object.__setattr__(self, "label", "label")
+            if not self.sensitive:
+                names = getattr(data.sensitive_features, "columns", ("group",))
+                object.__setattr__(self, "sensitive", tuple(map(str, names)))
+
     def _check_pictures(self) -> None:
         """Refuse a set of pictures that is read as a table, and a network that reads no pixels."""
         if self.network is not None:
@@ -129,6 +158,12 @@ class DataSource:
                     f"networks that read the pixels."
                 )
             return
+        for name in ("size", "mode"):
+            if self.holds_arrays and getattr(self.pictures, name) != getattr(PictureReading, name):
+                raise ValueError(
+                    f"[data] {name} is about files of pictures that a table lists, and {ARRAYS} "
+                    f"holds them as arrays, which are read as they are. Leave {name} out."
+                )
         if self.schema is not None or self.drop:
             raise ValueError("[data] schema and drop are about tables, and these are pictures.")
         if not self.has_files and self.name in TABLES:
@@ -141,7 +176,9 @@ class DataSource:
         """Refuse what a TOML file can hold, and no column, file or set can be called."""
         for name in (part.name for part in fields(self) if part.name != "pictures"):
             value = getattr(self, name)
-            if name in ("sensitive", "drop"):
+            if name in _PARTS and isinstance(value, ImageData):
+                right = True
+            elif name in ("sensitive", "drop"):
                 right = all(isinstance(column, str) for column in value)
             elif name.endswith("_fraction"):
                 right = isinstance(value, int | float) and not isinstance(value, bool)
@@ -174,7 +211,12 @@ class DataSource:
     @property
     def has_files(self) -> bool:
         """Whether the rows are the user's own."""
-        return any((self.private, self.public, self.test))
+        return any(part is not None for part in (self.private, self.public, self.test))
+
+    @property
+    def holds_arrays(self) -> bool:
+        """Whether the rows are arrays of pictures, in memory or in a file."""
+        return any(map(is_array, (self.private, self.public, self.test)))
 
     @property
     def fingerprint(self) -> str:
@@ -184,8 +226,10 @@ class DataSource:
         if self.private is not None:
             files = (self.private, self.public, self.test)
             said += [
-                [Path(file).name for file in files if file is not None],
-                list(_columns(self.private, _version(self.private))),
+                [_name(file) for file in files if file is not None],
+                [IMAGES, self.label, *self.sensitive]
+                if is_array(self.private)
+                else list(_columns(str(self.private), _version(self.private))),
             ]
         else:
             said += [self.public_fraction, self.test_fraction]
@@ -193,7 +237,7 @@ class DataSource:
         more = {
             "unit": self.unit and [self.unit, self.unit_name],
             "schema": self.declared and self.declared.to_dict(),
-            "calibration": self.calibration and Path(self.calibration).name,
+            "calibration": self.calibration is not None and _name(self.calibration),
             "calibration_fraction": self.calibration_fraction,
             "pictures": self.pictures and self.pictures.fingerprint,
             "network": self.reads_pixels and repr(self.architecture),
@@ -220,8 +264,19 @@ class DataSource:
         return tuple(_version(file) for file in files if file is not None)
 
 
-def _version(file: str) -> tuple[str, int, int] | None:
+def is_array(part: str | ImageData | None) -> bool:
+    """Return whether a part of the data is an array of pictures, in memory or in a file."""
+    return isinstance(part, ImageData) or (part is not None and Path(part).suffix == ARRAYS)
+
+
+def _name(part: str | ImageData) -> str:
+    return part.name if isinstance(part, ImageData) else Path(part).name
+
+
+def _version(file: str | ImageData) -> tuple[str, int, int] | None:
     """Tell one content of a file from a later one; None if there is no such file."""
+    if isinstance(file, ImageData):
+        return None
     path = Path(file).absolute()
     if not path.exists():
         return None

@@ -19,6 +19,9 @@ Plain: TypeAlias = str | int | float | bool | None
 OBJECTIVES: Final = ("epsilon", "gap", "error", "coverage")
 """What a frontier trades off. Coverage is the better the larger, the others the smaller."""
 
+OF_DRAWN: Final = ("share_asked", "share_shown", "recognised")
+"""What is known of a group in drawn pictures."""
+
 FORMAT: Final = 3
 """Version of what a key is made of, and of a stored run; up to 2 ``fairness`` was ``notion``."""
 
@@ -108,7 +111,9 @@ class Run:
     fairness_kind : str
         Where the margin sits, in the words of ``FairnessKind``.
     groups : tuple of mapping
-        Per group: name, rows, error, selection rate and coverage, as plain values.
+        Per group: name, rows, error, selection rate and coverage, as plain values. Of drawn
+        pictures also the share that was asked for, the share of those that show it to a classifier
+        of real ones, and how many real ones of it that classifier recognises.
     guarantee : mapping
         ``Guarantee.to_dict()``.
     command : str
@@ -177,6 +182,16 @@ class Run:
     def as_printed(self) -> bool:
         """Whether it ran a paper's method as it is printed, whose claim does not hold."""
         return AS_PRINTED in str(self.guarantee.get("accounting"))
+
+    @property
+    def disparity(self) -> float:
+        """How far groups of drawn pictures are from the shares asked for: in [0, sqrt(2)], best 0.
+
+        The L2 norm of the shares that they show, less those; NaN where it is not known.
+        """
+        pairs = [(group.get("share_shown"), group.get("share_asked")) for group in self.groups]
+        known = [float(a) - float(b) for a, b in pairs if a is not None and b is not None]
+        return math.hypot(*known) if known and len(known) == len(pairs) else math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; an infinite epsilon and NaN become None."""

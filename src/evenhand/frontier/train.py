@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand.datasets.features.extraction import Features
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
@@ -38,6 +38,7 @@ from evenhand.frontier.arguments import (
     reject_of,
     rule_of,
 )
+from evenhand.frontier.judged_rows import JudgedGenerator
 from evenhand.frontier.loaded_rows import Material
 from evenhand.frontier.material import DataSource
 from evenhand.frontier.run import Plain, Run, Setting
@@ -48,6 +49,9 @@ from evenhand.teachers import LogisticTeachers
 from evenhand.teachers.ensemble import Teachers
 from evenhand.teachers.stacked import NetworkTeachers
 from evenhand.typing import REJECTED, FloatArray, IntArray
+
+_CHECKED: Final = ("balance", "neighbors", "judge", "sampler", "n_teachers", "setting")
+"""By what settings of a generator differ in what can be known to be wrong, beside the budget."""
 
 VOTES_ONLY: Final = ("aggregator", "S_pre", "S_in", "S_post")
 """Points of intervention that need of their teachers no more than votes."""
@@ -142,11 +146,12 @@ def check(source: DataSource, settings: Sequence[Setting]) -> None:
     first: dict[tuple[object, ...], Setting] = {}
     for setting in sorted(settings, key=lambda s: float(str(s.arguments.get("epsilon", 0)))):
         if draws_rows(setting.method):
-            said = (setting.method, *map(setting.arguments.get, ("balance", "neighbors")))
+            said = (setting.method, *map(setting.arguments.get, _CHECKED))
             first.setdefault(said, setting)
     if not first:
         return
     material = source.load(min(setting.seed for setting in first.values()))
+    _refuse_one_group(material)
     rows = {"sensitive_features": material.groups, "unit_ids": material.units}
     _checks.together(
         partial(
@@ -159,6 +164,17 @@ def check(source: DataSource, settings: Sequence[Setting]) -> None:
         )
         for setting in first.values()
     )
+
+
+def _refuse_one_group(material: Material) -> None:
+    """Raise ValueError where nothing can be compared: private or test rows are of one group."""
+    for part, groups in (("private", material.groups), ("test", material.groups_test)):
+        names = encode_groups(groups).names
+        if len(names) < 2:
+            raise ValueError(
+                f"A frontier compares groups, and the {part} rows are of one, "
+                f"{_values.quoted(names[0])}. Name sensitive columns with two or more values."
+            )
 
 
 def train_one(source: DataSource, setting: Setting) -> Any:
@@ -281,7 +297,7 @@ class _Trial:
             "gap_interval": (gap.low, gap.high),
             "mu_squared": guarantee.mu_squared if private else None,
             "fairness_kind": str(fitted.kind if reject is None else FairnessKind.REJECT_OPTION),
-            "groups": self._rows(joint, predicted),
+            "groups": self._rows(joint, predicted, self._shown(model)),
             "guarantee": guarantee.to_dict(),
             "command": f"evenhand frontier {spec} --train {setting.key} --out model",
             "measured_on": (
@@ -375,7 +391,16 @@ class _Trial:
         kept[given] = predicted[given]
         return kept
 
-    def _rows(self, joint: JointTally, predicted: IntArray) -> tuple[dict[str, Plain], ...]:
+    def _shown(self, model: Any) -> Mapping[str, Mapping[str, Plain]]:
+        """Return what is known of each group in what a generator drew."""
+        if not isinstance(model, JudgedGenerator):
+            return {}
+        of = self._material
+        return model.shown(of.X_test, of.y_test, of.groups_test)
+
+    def _rows(
+        self, joint: JointTally, predicted: IntArray, shown: Mapping[str, Mapping[str, Plain]]
+    ) -> tuple[dict[str, Plain], ...]:
         groups = self._groups
         sizes = np.bincount(groups.codes, minlength=groups.n_groups)
         given = np.bincount(groups.codes[predicted != REJECTED], minlength=groups.n_groups)
@@ -392,6 +417,7 @@ class _Trial:
                 "error": _plain(error.value),
                 "selection_rate": None if selected is None else _plain(selected[z].value),
                 "coverage": _plain(given[z] / sizes[z] if sizes[z] else np.nan),
+                **shown.get(name, {}),
             }
             for z, (name, error) in enumerate(
                 zip(groups.names, group_error_rates(joint), strict=True)

@@ -14,7 +14,7 @@ from evenhand.fairness.intervals import clopper_pearson
 from evenhand.frontier.page import estimates
 from evenhand.frontier.page.estimates import LEVEL, Estimates
 from evenhand.frontier.pareto import front_probability
-from evenhand.frontier.run import Plain, Run, Setting
+from evenhand.frontier.run import OF_DRAWN, Plain, Run, Setting
 from evenhand.privacy import Guarantee
 from evenhand.report.measured import REFERENCES
 from evenhand.typing import BoolArray, FloatArray, IntArray
@@ -232,7 +232,8 @@ def _groups(runs: Sequence[Run], texts: Texts) -> tuple[list[int], list[list[flo
     """Return per run the heading of its group table, and the cells: value, low and high of each.
 
     A rate among ``rows`` people gets the exact interval. The error is among those who were
-    answered, so it gets the interval of that many rows; without rows there is none.
+    answered, so it gets the interval of that many rows; without rows there is none, nor of what
+    was drawn.
     """
     heads, flat, rows = [], [], []
     for run in runs:
@@ -245,7 +246,7 @@ def _groups(runs: Sequence[Run], texts: Texts) -> tuple[list[int], list[list[flo
             covered = _number(group.get("coverage", 1.0))
             for key in rates:
                 flat.append(_number(group.get(key)))
-                rows.append(size * covered if key in ("error", "selection_rate") else size)
+                rows.append(_people(key, size, covered))
     value, low, high = _with_interval(np.array(flat, float), np.array(rows, float))
     cells = np.column_stack([value, low, high]).round(4) if flat else np.empty((0, 3))
     plain = [[None if math.isnan(x) else x for x in row] for row in cells.tolist()]
@@ -255,6 +256,13 @@ def _groups(runs: Sequence[Run], texts: Texts) -> tuple[list[int], list[list[flo
         out.append([x for row in plain[at : at + n] for x in row])
         at += n
     return heads, out
+
+
+def _people(rate: str, size: float, covered: float) -> float:
+    """Return among how many people a rate was found; NaN of a share of what was drawn."""
+    if rate in OF_DRAWN:
+        return math.nan
+    return size * covered if rate in ("error", "selection_rate") else size
 
 
 def _with_interval(value: FloatArray, rows: FloatArray) -> tuple[FloatArray, ...]:
