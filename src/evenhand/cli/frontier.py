@@ -218,6 +218,7 @@ def _show_front(runs: list[Run]) -> None:
             "of the\nmajority\nclass": _known(run.majority_error),
             "without\nmargin": _known(run.error_without_margin),
             "coverage": f"{run.coverage:.1%}",
+            "disparity": _known(run.disparity),
         }
         for number, run in enumerate(first, 1)
     ]

@@ -11,8 +11,8 @@ import numpy as np
 from evenhand import _checks
 from evenhand._extras import OnUse
 from evenhand.frontier.page.estimates import Estimates, of_runs, of_settings, setting_numbers
-from evenhand.frontier.pareto import front
-from evenhand.frontier.run import OBJECTIVES, Run
+from evenhand.frontier.pareto import front_of
+from evenhand.frontier.run import Run
 from evenhand.report.colours import GRID, INK, SOFT, colours
 from evenhand.report.svg import shortened
 from evenhand.typing import BoolArray
@@ -36,11 +36,13 @@ TITLES: Final = {
     "gap": "gap between groups",
     "error": "error on test rows",
     "coverage": "coverage",
+    "disparity": "disparity of drawn groups",
 }
+"""What can be drawn: the objectives, and the disparity of drawn pictures."""
 
 
 def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> Any:
-    """Draw settings by two objectives: means over seeds, intervals, each method's front as steps.
+    """Draw settings by two numbers: means over seeds, intervals, each method's front as steps.
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> An
         Seeds of one setting are drawn as one point, with the 95 % interval of their mean; a
         setting with one seed gets the interval of its test rows.
     x, y : str
-        Of ``OBJECTIVES``. Epsilon is drawn on a logarithmic axis.
+        Of ``OBJECTIVES``, or "disparity" (``Run.disparity``). Epsilon is drawn on a logarithmic
+        axis.
 
     Returns
     -------
@@ -56,8 +59,8 @@ def pair_figure(runs: Sequence[Run], x: str = "epsilon", y: str = "error") -> An
         One trace of points and one of steps per method, in the order of their names. A point
         that lacks one of the two, or whose epsilon has no bound, is left out.
     """
-    _checks.one_of("x", x, OBJECTIVES)
-    _checks.one_of("y", y, OBJECTIVES)
+    _checks.one_of("x", x, TITLES)
+    _checks.one_of("y", y, TITLES)
     if x == y:
         raise ValueError(f"x and y must be two objectives, got {x!r} twice.")
     methods = sorted({run.setting.method for run in runs})
@@ -121,7 +124,8 @@ def _points(
 def _steps(found: Estimates, known: BoolArray, x: str, y: str, colour: str) -> Any:
     """Join what no other point of the method beats in these two."""
     both = np.column_stack([found.of(x)[known], found.of(y)[known]])
-    best = both[front(both, (x, y))] if len(both) else both
+    costs = both * [-1.0 if name == "coverage" else 1.0 for name in (x, y)]
+    best = both[front_of(costs)] if len(both) else both
     best = best[np.lexsort((best[:, 1], best[:, 0]))]
     if x == "coverage":  # from the best coverage on, so that a step never promises too much
         best = best[::-1]

@@ -16,7 +16,7 @@ function measure(name, value) { return name === "epsilon" ? Math.log(value) : va
 function readColumns(given, n) {
   var out = {};
   ["epsilon", "gap", "gap_low", "gap_high", "accuracy", "accuracy_low", "accuracy_high",
-    "coverage", "coverage_low", "coverage_high", "majority", "free"].forEach(function (name) {
+    "coverage", "coverage_low", "coverage_high", "majority", "free", "disparity"].forEach(function (name) {
     var missing = name === "epsilon" ? Infinity : NaN, column = new Float64Array(n);
     for (var i = 0; i < n; i++) column[i] = given[name][i] === null ? missing : given[name][i];
     out[name] = column;

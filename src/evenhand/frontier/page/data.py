@@ -150,6 +150,7 @@ def _columns(found: Estimates, which: BoolArray | IntArray) -> dict[str, list[fl
         "coverage": _rounded(found.value["coverage"], down),
         "coverage_low": _rounded(found.low["coverage"], down),
         "coverage_high": _rounded(found.high["coverage"], up),
+        "disparity": _rounded(found.value["disparity"], up),
     }
     return {name: _plain(values[which]) for name, values in parts.items()}
 

@@ -13,7 +13,9 @@ from evenhand.frontier.run import Run
 from evenhand.typing import BoolArray, FloatArray, IntArray
 
 LEVEL = 0.95
-MEASURED = ("gap", "error", "coverage")
+MEASURED = ("gap", "error", "coverage", "disparity")
+LARGEST = {"disparity": 2**0.5}
+"""Ends of ranges that are not 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +29,8 @@ class Estimates:
     value: dict[str, FloatArray]
     low: dict[str, FloatArray]
     high: dict[str, FloatArray]
-    """``value``, ``low`` and ``high``: keyed by "gap", "error", "coverage". NaN where a seed of the
-    point has none. Shape (n,).
+    """``value``, ``low`` and ``high``: keyed by "gap", "error", "coverage" and "disparity". NaN
+    where a seed of the point has none. Shape (n,).
     """
     n_seeds: IntArray
     """Shape (n,)."""
@@ -39,7 +41,7 @@ class Estimates:
         return len(self.epsilon)
 
     def of(self, objective: str) -> FloatArray:
-        """Return one of ``OBJECTIVES``, shape (n,)."""
+        """Return epsilon or one of ``MEASURED``, shape (n,)."""
         return self.epsilon if objective == "epsilon" else self.value[objective]
 
 
@@ -50,6 +52,7 @@ def of_runs(runs: Sequence[Run]) -> Estimates:
         "gap": np.array([run.gap_interval for run in runs], float).reshape(-1, 2),
         "error": np.array([run.error_interval for run in runs], float).reshape(-1, 2),
         "coverage": np.column_stack([column["coverage"]] * 2),
+        "disparity": np.full((len(runs), 2), np.nan),
     }
     return Estimates(
         epsilon=np.array([run.epsilon for run in runs], float),
@@ -72,7 +75,7 @@ def of_settings(single: Estimates, owner: IntArray) -> Estimates:
 
     Notes
     -----
-    With two seeds or more the interval is Student's, for the mean over seeds, cut to [0, 1]. It
+    With two seeds or more the interval is Student's, for the mean over seeds, cut to its range. It
     tells how far the luck of a split and of training carries. With one seed there is nothing to
     compare, and the interval is that of the run's test rows.
     """
@@ -89,9 +92,8 @@ def of_settings(single: Estimates, owner: IntArray) -> Estimates:
         reach = half * np.sqrt(squares / np.maximum(n - 1, 1))
         value[name] = mean
         low[name] = np.where(alone, _only(single.low[name], owner, n), np.maximum(mean - reach, 0))
-        high[name] = np.where(
-            alone, _only(single.high[name], owner, n), np.minimum(mean + reach, 1)
-        )
+        most = np.minimum(mean + reach, LARGEST.get(name, 1.0))
+        high[name] = np.where(alone, _only(single.high[name], owner, n), most)
     return Estimates(epsilon=epsilon, value=value, low=low, high=high, n_seeds=n)
 
 

@@ -434,6 +434,10 @@ function fillFigures(i) {
         + (C.free[i] === C.free[i] ? "; without the margin: " + besides(C.free[i]) : "")
         + (C.accuracy_low[i] <= C.majority[i] ? ". No better than the majority class" : ""), "note"));
     }
+    if (name === "gap" && C.disparity[i] === C.disparity[i]) {
+      value.appendChild(make("span", "groups of the drawn pictures, from the shares asked for: "
+        + C.disparity[i].toFixed(4), "note"));
+    }
     part.appendChild(value);
     box.appendChild(part);
   });
