@@ -361,7 +361,8 @@ def _refuse_settings(method: str, values: Mapping[str, Plain]) -> None:
     for name, value in json.loads(str(values[SETTING])).items():
         if name in OF_GENERATORS:
             raise ValueError(
-                f"{SETTING} has {name}, which stands beside it in a grid: {name} = ..."
+                f"{SETTING} has {name}, which is an argument of a grid. Write it beside: {name} = "
+                f"{value!r}."
             )
         if name not in types:
             raise ValueError(

@@ -64,7 +64,8 @@ class Grid:
         Each is a product: for every argument (``arguments.ARGUMENTS``) the values it takes;
         ``method`` is needed, and ``"auto"`` stands for the one that fits the case. A method leaves
         out what it does not read, so that several methods can stand in one product; a setting that
-        comes up twice is one setting. Of ``hidden`` a value is a width, or a sequence of widths.
+        comes up twice is one setting. Of ``hidden`` a value is a width, or a sequence of widths; of
+        ``setting`` it is a mapping of settings of a generator.
     seeds : tuple of int
         Every setting is trained once for each: a seed decides split and models, not noise.
     title : str
@@ -81,7 +82,7 @@ class Grid:
     """
 
     data: DataSource
-    runs: tuple[Mapping[str, Sequence[Plain]], ...]
+    runs: tuple[Mapping[str, Sequence[Any]], ...]
     seeds: tuple[int, ...] = (0,)
     title: str = ""
     choices: tuple[str, ...] = field(init=False, compare=False, repr=False)

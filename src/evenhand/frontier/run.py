@@ -72,9 +72,12 @@ class Setting:
 
     def words(self) -> dict[str, str]:
         """Return the values of its arguments in words, whole numbers without a point."""
+        given = dict(self.arguments)
+        own = json.loads(str(given.pop("setting", "") or "{}"))  # of a generator
+        given |= {f"setting.{name}": value for name, value in own.items()}
         return {
             name: str(int(value) if isinstance(value, float) and value.is_integer() else value)
-            for name, value in self.arguments.items()
+            for name, value in given.items()
         }
 
     def without_seed(self) -> tuple[str, str, str, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import _checks, _values
+from evenhand import _checks
 from evenhand.datasets.features.extraction import Features
 from evenhand.estimators import fit_many
 from evenhand.estimators.fitted import FittedModel, decide
@@ -151,7 +151,6 @@ def check(source: DataSource, settings: Sequence[Setting]) -> None:
     if not first:
         return
     material = source.load(min(setting.seed for setting in first.values()))
-    _refuse_one_group(material)
     rows = {"sensitive_features": material.groups, "unit_ids": material.units}
     _checks.together(
         partial(
@@ -164,17 +163,6 @@ def check(source: DataSource, settings: Sequence[Setting]) -> None:
         )
         for setting in first.values()
     )
-
-
-def _refuse_one_group(material: Material) -> None:
-    """Raise ValueError where nothing can be compared: private or test rows are of one group."""
-    for part, groups in (("private", material.groups), ("test", material.groups_test)):
-        names = encode_groups(groups).names
-        if len(names) < 2:
-            raise ValueError(
-                f"A frontier compares groups, and the {part} rows are of one, "
-                f"{_values.quoted(names[0])}. Name sensitive columns with two or more values."
-            )
 
 
 def train_one(source: DataSource, setting: Setting) -> Any:
