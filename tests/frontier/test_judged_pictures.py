@@ -333,3 +333,28 @@ def test_what_a_generator_would_refuse_is_refused_before_any_fit(tmp_path: Path)
             with pytest.raises(ValueError, match=words):
                 sweep(grid_of(run, data=replace(SOURCE, **tiny)), store)
         assert len(store) == 0
+
+
+def test_pictures_in_files_give_the_numbers_of_the_same_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pillow = pytest.importorskip("PIL.Image", reason="PIL is not installed")
+    monkeypatch.setattr(arguments, "InversionNoise", lambda: SeededNoise(5))
+    for part, data in (("private", PRIVATE), ("test", TEST)):
+        names = [f"{part}{i}.png" for i in range(len(data))]
+        for name, picture in zip(names, data.images, strict=True):
+            pillow.fromarray(picture).save(tmp_path / name)
+        table = pd.DataFrame({"path": names, "bar": data.y}).join(
+            pd.DataFrame(data.sensitive_features)
+        )
+        table.to_csv(tmp_path / f"{part}.csv", index=False)
+    listed = DataSource(
+        name="files",
+        private=str(tmp_path / "private.csv"),
+        test=str(tmp_path / "test.csv"),
+        label="bar",
+        sensitive=("side",),
+        pictures=PictureReading(extractor="none", mode="L"),
+    )
+    first, other = measured(one(listed), listed), measured(one())
+    assert (first.error, first.gap, first.disparity) == (other.error, other.gap, other.disparity)
