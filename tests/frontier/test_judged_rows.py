@@ -169,6 +169,17 @@ def test_the_ledger_of_the_generator_is_charged_and_it_is_what_is_saved(
 
 
 @pytest.mark.filterwarnings("ignore::evenhand.generators.NotedWarning")
+def test_settings_of_a_generator_are_what_it_is_made_with(data: DataSource) -> None:
+    model = train_one(data, one(data, setting={"n_bins": 6, "width": 1}, n_rows=300))
+    assert (model.generator_.n_bins, model.generator_.width) == (6, 1)
+    setting = one(data, method=["pate-gan"], n_teachers=7, sampler="none")
+    made = arguments.estimator_of(setting)._made()
+    assert (made.n_teachers, made.sampler) == (7, None)
+    with pytest.raises(ValueError, match=r"does not know\. Did you mean 'n_bins'"):
+        one(data, setting={"n_bin": 6})
+
+
+@pytest.mark.filterwarnings("ignore::evenhand.generators.NotedWarning")
 def test_a_generator_counts_the_people_who_have_several_rows(town: Path, data: DataSource) -> None:
     rows = pd.read_csv(town.parent / "private.csv")
     rows.assign(person=np.arange(len(rows)) // 3).to_csv(town.parent / "people.csv", index=False)

@@ -379,6 +379,30 @@ def test_a_broken_line_of_the_list_is_named(celebrities: Path, line: str) -> Non
         load_celeba(celebrities / "nothing")
 
 
+def test_arrays_of_a_file_are_pictures_with_label_groups_and_units(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    held: dict[str, Any] = {
+        "images": rng.integers(0, 255, (6, 4, 5, 3), dtype=np.uint8),
+        "digit": np.arange(6),
+        "side": np.array(["left", "right"] * 3),
+        "hand": np.array([0, 1, 1] * 2),
+        "person": np.arange(6) // 2,
+    }
+    np.savez(tmp_path / "digits.npz", **held)
+    named: dict[str, Any] = {"sensitive": ["side", "hand"], "unit": "person"}
+    data = ImageData.from_npz(tmp_path / "digits.npz", label="digit", **named)
+    assert np.array_equal(data.images, held["images"])
+    assert np.array_equal(data.y, held["digit"])
+    assert np.array_equal(np.asarray(data.units), held["person"])
+    assert data.name == "digits"
+    assert list(pd.DataFrame(data.sensitive_features)) == ["side", "hand"]
+    public = ImageData.from_npz(tmp_path / "digits.npz", label=None, sensitive="side")
+    assert (public.y, public.units) == (None, None)
+    np.savez(tmp_path / "flat.npz", **held | {"images": held["digit"]})
+    with pytest.raises(ValueError, match=r"flat\.npz: images must be uint8"):
+        ImageData.from_npz(tmp_path / "flat.npz", label="digit", **named)
+
+
 def test_pictures_of_different_sizes_need_a_size() -> None:
     mixed = [("a", jpeg(1)), ("b", jpeg(1, (8, 9)))]
     with pytest.raises(UnreadableImages, match=r"Another size than 8 x 8 \(say size=64.*: 'b'"):

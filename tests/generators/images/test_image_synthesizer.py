@@ -47,6 +47,24 @@ class TestMeanEmbedding(ImageSynthesizerContract):
         return new()
 
 
+def test_a_check_refuses_what_a_fit_would_and_leaves_what_was_fitted() -> None:
+    images, y, side = pictures(200)
+    known: dict[str, Any] = {"sensitive_features": side, "budget": BUDGET}
+    unfitted = new(n_steps=2)
+    unfitted.check(images, y, **known)
+    assert not unfitted.is_fitted_
+    assert not hasattr(unfitted, "codec_")
+    with pytest.raises(ValueError, match="n_frequencies must be at least"):
+        new(n_frequencies=0).check(images, y, **known)
+    made = new(n_steps=2).fit(images, y, **known)
+    before = dict(vars(made))
+    with pytest.raises(ValueError, match="both the label and a sensitive|repeat the labels"):
+        made.check(images[:, :5], y, sensitive_features=y, budget=BUDGET)
+    made.check(images[:, :5], y, **known)
+    assert vars(made) == before
+    assert made.sample(3).images.shape == (3, 8, 8)
+
+
 @pytest.mark.parametrize("y", [[True, 1, 0], [1, True, 0]])
 def test_the_label_of_a_picture_follows_from_its_own_value(y: list[object]) -> None:
     column = pd.Series(y, dtype=object)
