@@ -58,7 +58,7 @@ def test_a_check_refuses_what_a_fit_would_and_leaves_what_was_fitted() -> None:
         new(n_frequencies=0).check(images, y, **known)
     made = new(n_steps=2).fit(images, y, **known)
     before = dict(vars(made))
-    with pytest.raises(ValueError, match="both the label and a sensitive|repeat the labels"):
+    with pytest.raises(ValueError, match="repeat the labels"):
         made.check(images[:, :5], y, sensitive_features=y, budget=BUDGET)
     made.check(images[:, :5], y, **known)
     assert vars(made) == before
