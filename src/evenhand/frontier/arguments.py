@@ -13,7 +13,7 @@ from evenhand.estimators.spec import MethodSpec
 from evenhand.estimators.synthetic_rows import SyntheticRows
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import notion_named, spelled
-from evenhand.frontier.drawn import DRAWN, DrawnPictures, DrawnRows
+from evenhand.frontier.generated import BY_JUDGE, GeneratedPictures, GeneratedRows
 from evenhand.frontier.judged_rows import (
     BALANCES,
     EVEN_RATES,
@@ -23,7 +23,14 @@ from evenhand.frontier.judged_rows import (
     payload_of,
 )
 from evenhand.frontier.run import Plain, Setting
-from evenhand.frontier.subjects import PAYLOADS, SUBJECTS, drawing, draws_rows, subject, subject_of
+from evenhand.frontier.subjects import (
+    PAYLOADS,
+    SUBJECTS,
+    draws_rows,
+    generators_of,
+    subject,
+    subject_of,
+)
 from evenhand.generators.registry import GENERATORS
 from evenhand.generators.settings import types_of
 from evenhand.methods import METHODS, RENAMED, method_named
@@ -40,7 +47,7 @@ WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "admit_by": ADMIT_BY,
     "neighbors": NEIGHBORS,
     "balance": tuple(BALANCES),
-    "judge": tuple(DRAWN),
+    "judge": tuple(BY_JUDGE),
     "sampler": SAMPLERS,
 }
 """Arguments that are words, and which."""
@@ -52,9 +59,9 @@ OF_GENERATORS: Final = ("neighbors", "n_teachers")
 """Settings of a generator that are arguments of a grid."""
 
 OF_PAYLOAD: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    DrawnRows.payload: {"judge": DrawnRows.judges},
-    DrawnPictures.payload: {
-        "judge": DrawnPictures.judges,
+    GeneratedRows.payload: {"judge": GeneratedRows.judges},
+    GeneratedPictures.payload: {
+        "judge": GeneratedPictures.judges,
         "balance": tuple(word for word, even in BALANCES.items() if even is not None),
         **dict.fromkeys(OF_TABLES, ()),
     },
@@ -196,7 +203,9 @@ def of_payload(run: Mapping[str, Sequence[Plain]], payload: str) -> Mapping[str,
                     f"{name} = {value!r} is not for {PAYLOADS[payload]}, which [data] holds. "
                     f"{able if words else 'Leave it out.'}"
                 )
-    return run if payload == DrawnRows.payload else {"judge": DrawnPictures.judges[:1], **run}
+    return (
+        run if payload == GeneratedRows.payload else {"judge": GeneratedPictures.judges[:1], **run}
+    )
 
 
 def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) -> None:
@@ -215,7 +224,7 @@ def refuse_unread(methods: Sequence[str], run: Mapping[str, Sequence[Plain]]) ->
             continue
         if all(any(known[m].promises(name, value) for m in methods) for value in values):
             continue
-        able = (*METHODS, *drawing(payload))
+        able = (*METHODS, *generators_of(payload))
         readers = ", ".join(repr(m) for m in able if _varies(subject(m, payload), name))
         raise ValueError(
             f"{name} = {_said(values)} is not read by method = {_said(methods)} beside it, but by "

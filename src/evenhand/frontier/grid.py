@@ -36,7 +36,7 @@ from evenhand.frontier.arguments import (
 from evenhand.frontier.loaded_rows import PICTURE_SETS
 from evenhand.frontier.material import DataSource, is_array
 from evenhand.frontier.run import Plain, Setting
-from evenhand.frontier.subjects import PAYLOADS, SUBJECTS, drawing, draws_rows
+from evenhand.frontier.subjects import PAYLOADS, SUBJECTS, draws_rows, generators_of
 
 MOST_SETTINGS: Final = 1_000_000
 """A grid above it is a slip of the pen more likely than a plan."""
@@ -286,13 +286,13 @@ def _refuse_other_data(data: DataSource, methods: Sequence[Plain]) -> None:
     """Raise ValueError for generators of other data than there are."""
     payload = _payload(data)
     drawn = [str(method) for method in methods if draws_rows(str(method))]
-    if strange := [method for method in drawn if method not in drawing(payload)]:
+    if strange := [method for method in drawn if method not in generators_of(payload)]:
         (other,) = (of for of in PAYLOADS if of != payload)
         hint = "" if payload == "images" else f" Pictures are listed by images = true, or {ARRAYS}."
         raise ValueError(
             f"method = {_listed(strange)} draws {PAYLOADS[other]}, and [data] holds "
             f"{'pictures' if payload == 'images' else 'a table'}, of which "
-            f"{', '.join(drawing(payload))} draw more.{hint}"
+            f"{', '.join(generators_of(payload))} draw more.{hint}"
         )
     if drawn and data.pictures is not None and not data.reads_pixels:
         raise ValueError(

@@ -18,7 +18,7 @@ from evenhand.estimators.fitted import FittedModel
 from evenhand.estimators.spec import BUDGET, MethodSpec
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.groups import encode_groups
-from evenhand.frontier.drawn import DRAWN, Drawn, DrawnRows, Judges
+from evenhand.frontier.generated import BY_JUDGE, Generated, GeneratedRows, TrainedJudge
 from evenhand.frontier.run import Plain
 from evenhand.generators.registry import GENERATORS
 from evenhand.generators.synthesizer import arguments_of
@@ -47,7 +47,7 @@ OF_ROWS: Final[Mapping[str, Any]] = {
     "amount": 1.0,
     "n_rows": 10_000,
     "neighbors": "add or remove one",
-    "judge": DrawnRows.judges[0],
+    "judge": GeneratedRows.judges[0],
     "use_sensitive": True,
     "sampler": SAMPLERS[0],
     "setting": "",
@@ -96,7 +96,7 @@ class JudgedGenerator:
     setting: str = OF_ROWS["setting"]
     """Further settings of the generator, as JSON."""
     judge: str = OF_ROWS["judge"]
-    """The model that is trained on what is drawn, one of ``DRAWN``."""
+    """The model that is trained on what is drawn, one of ``BY_JUDGE``."""
     use_sensitive: bool = OF_ROWS["use_sensitive"]
     """Whether it reads the sensitive columns, when trained and when asked; of rows alone."""
     declared: Schema | None = None
@@ -115,7 +115,7 @@ class JudgedGenerator:
     """
     rows_: Any = field(init=False)
     """What was drawn."""
-    judge_: Judges = field(init=False)
+    judge_: TrainedJudge = field(init=False)
     classes_: Array = field(init=False)
 
     def check(
@@ -128,14 +128,14 @@ class JudgedGenerator:
                 f"balance = {self.balance!r} moves the odds of two classes, and {y.name!r} has "
                 f"{n_classes}. Take balance = 'label,sensitive', 'sensitive' or 'none'."
             )
-        known, how = self._drawn.given(X, y, sensitive_features, unit_ids, self.declared)
+        known, how = self._kind.fit_arguments(X, y, sensitive_features, unit_ids, self.declared)
         self._made().check(*known, budget=self.budget, **how)
 
     def fit(
         self, X: Any, y: pd.Series[Any], *, sensitive_features: Any, unit_ids: Any = None
     ) -> Self:
         """Fit the generator, draw rows, and train the model on them."""
-        known, how = self._drawn.given(X, y, sensitive_features, unit_ids, self.declared)
+        known, how = self._kind.fit_arguments(X, y, sensitive_features, unit_ids, self.declared)
         self.generator_ = self._made().fit(*known, **how, budget=self.budget, unit_name=self.unit)
         self.classes_ = np.unique(y.to_numpy())
         self.guarantee_ = self.generator_.guarantee_
@@ -145,7 +145,7 @@ class JudgedGenerator:
             # It is paid for, and a run that is not kept would be fitted again, until noise is kind.
             self.guarantee_ = self.guarantee_.with_warning(AS_LEARNT.format(why=error))
             self.rows_ = self._sample(balance=())
-        self.judge_ = self._drawn.judged(self.generator_, self.rows_)
+        self.judge_ = self._kind.trained_judge(self.generator_, self.rows_)
         return self
 
     def _sample(self, **how: Any) -> Any:
@@ -153,12 +153,12 @@ class JudgedGenerator:
 
     def predict_proba(self, X: Any, sensitive_features: Any = None) -> FloatArray:
         """Return the probability of each class, by the model of what was drawn."""
-        asked = self._drawn.asked(self.generator_, X, sensitive_features)
+        asked = self._kind.judge_input(self.generator_, X, sensitive_features)
         return self.judge_.probabilities(asked, [text_of(name) for name in self.classes_])
 
-    def shown(self, X: Any, y: Any, sensitive_features: Any) -> dict[str, dict[str, Plain]]:
+    def group_shares(self, X: Any, y: Any, sensitive_features: Any) -> dict[str, dict[str, Plain]]:
         """Return the shares of groups that drawn pictures show to a classifier of real ones."""
-        return self._drawn.shown(self.rows_, X, y, sensitive_features)
+        return self._kind.group_shares(self.rows_, X, y, sensitive_features)
 
     def predict(
         self, X: Any, sensitive_features: Any = None, random_state: RandomState = None
@@ -175,8 +175,8 @@ class JudgedGenerator:
     @property
     def fitted_(self) -> FittedModel:
         """What it tells of itself, as classifiers do: claim and ledger are the generator's."""
-        groups = self._drawn.groups_of(self.generator_, self.rows_)
-        columns = self._drawn.columns(self.judge_)
+        groups = self._kind.groups_of(self.generator_, self.rows_)
+        columns = self._kind.columns(self.judge_)
         return FittedModel(
             method=type(self.generator_).__name__,
             arguments={"budget": self.budget},
@@ -186,7 +186,7 @@ class JudgedGenerator:
             n_columns=len(columns),
             guarantee=self.guarantee_,
             ledger=self.generator_.ledger_,
-            kind=spec_of(self.generator, self._drawn.payload).kind_for(vars(self)),
+            kind=spec_of(self.generator, self._kind.payload).kind_for(vars(self)),
             student=self.judge_.model,
         )
 
@@ -196,13 +196,13 @@ class JudgedGenerator:
         return saved
 
     @property
-    def _drawn(self) -> Drawn:
-        return DRAWN[self.judge](
+    def _kind(self) -> Generated:
+        return BY_JUDGE[self.judge](
             judge=self.judge, use_sensitive=self.use_sensitive, random_state=self.random_state
         )
 
     def _made(self) -> Any:
-        kind = GENERATORS[self._drawn.payload, self.generator]
+        kind = GENERATORS[self._kind.payload, self.generator]
         said: dict[str, Any] = {"neighbors": self.neighbors}
         if self.sampler == "none":
             said["sampler"] = None
@@ -233,7 +233,7 @@ def kind_of(settings: Mapping[str, Any], *, sampled: bool) -> FairnessKind:
     ``sampled`` says that the generator draws minibatches, by a sampler.
     """
     given = {**OF_ROWS, **settings}
-    if given["use_sensitive"] and payload_of(given) == DrawnRows.payload:
+    if given["use_sensitive"] and payload_of(given) == GeneratedRows.payload:
         return FairnessKind.DRAWN_ROWS_BY_GROUP
     natural = given["balance"] == "none" and not (sampled and given["sampler"] != "none")
     return FairnessKind.NONE if natural else FairnessKind.DRAWN_ROWS
@@ -241,7 +241,7 @@ def kind_of(settings: Mapping[str, Any], *, sampled: bool) -> FairnessKind:
 
 def payload_of(settings: Mapping[str, Any]) -> str:
     """Return what is drawn, rows of a table or pictures: the judge says so."""
-    return DRAWN[settings.get("judge", OF_ROWS["judge"])].payload
+    return BY_JUDGE[settings.get("judge", OF_ROWS["judge"])].payload
 
 
 def spec_of(name: str, payload: str) -> MethodSpec:
@@ -250,10 +250,10 @@ def spec_of(name: str, payload: str) -> MethodSpec:
     takes = arguments_of(kind)
     left_out = [part for part in ("neighbors", "sampler") if part not in takes]
     of_rows = [part for part in OF_ROWS if part not in left_out]
-    if payload != DrawnRows.payload:
+    if payload != GeneratedRows.payload:
         of_rows = [part for part in of_rows if part not in OF_TABLES]
     teachers = [part for part in ("n_teachers",) if part in takes]
-    what = "rows" if payload == DrawnRows.payload else "pictures"
+    what = "rows" if payload == GeneratedRows.payload else "pictures"
     return MethodSpec(
         name=name,
         words=f"draws {what} by {kind.words}, and trains a model on them",

@@ -153,15 +153,16 @@ def pictures_of_files(
     return found
 
 
-def _arrays(source: DataSource, part: str | ImageData) -> ImageData | None:
-    """Return pictures that are arrays, in memory or in a file; None where a table lists them."""
+def _arrays(source: DataSource, part: str | ImageData, **named: str | None) -> ImageData | None:
+    """Return pictures that are arrays, in memory or in a file; None where a table lists them.
+
+    ``named`` are the arrays to read beside pictures and groups, as ``from_npz`` takes them.
+    """
     if isinstance(part, ImageData):
         return part
     if Path(part).suffix != ARRAYS:
         return None
-    label = None if part == source.public else source.label
-    unit = source.unit if part == source.private else None
-    return ImageData.from_npz(part, label=label, sensitive=source.sensitive, unit=unit)
+    return ImageData.from_npz(part, **{"label": None, **named}, sensitive=source.sensitive)
 
 
 def _refuse_two_sizes(parts: Mapping[str | ImageData, Any]) -> None:
@@ -246,7 +247,7 @@ def _read(
     source: DataSource, file: str | ImageData, *, unit: str | None = None, labelled: bool = True
 ) -> Dataset:
     """Read one part; only the private one need have every column that is left out."""
-    pictures = _arrays(source, file)
+    pictures = _arrays(source, file, label=source.label if labelled else None, unit=unit)
     table = read_table(str(file)) if pictures is None else _table_of(source, pictures)
     if not labelled:  # public labels are not read: two made-up classes stand in their place
         table = table.assign(**{source.label: np.arange(len(table)) % 2})

@@ -19,7 +19,7 @@ Plain: TypeAlias = str | int | float | bool | None
 OBJECTIVES: Final = ("epsilon", "gap", "error", "coverage")
 """What a frontier trades off. Coverage is the better the larger, the others the smaller."""
 
-OF_DRAWN: Final = ("share_asked", "share_shown", "recognised")
+OF_GENERATED: Final = ("share_asked", "share_shown", "recognised")
 """What is known of a group in drawn pictures."""
 
 FORMAT: Final = 3

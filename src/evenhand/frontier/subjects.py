@@ -17,10 +17,12 @@ class _Subjects(Mapping[str, MethodSpec]):
     """The records by name; a module is imported when its record is first read."""
 
     def __getitem__(self, name: str) -> MethodSpec:
-        return subject(name, next((of for of in PAYLOADS if name in drawing(of)), "tables"))
+        return subject(name, next((of for of in PAYLOADS if name in generators_of(of)), "tables"))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*METHODS, *(name for of in PAYLOADS for name in drawing(of)))))
+        return iter(
+            dict.fromkeys((*METHODS, *(name for of in PAYLOADS for name in generators_of(of))))
+        )
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -36,7 +38,7 @@ def subject(name: str, payload: str) -> MethodSpec:
     """Return the record of a method, or of the generator of this name and kind of data."""
     if name in METHODS:
         return METHODS[name]
-    if name not in drawing(payload):
+    if name not in generators_of(payload):
         raise KeyError(name)
     from evenhand.frontier.judged_rows import spec_of
 
@@ -50,7 +52,7 @@ def subject_of(name: str, arguments: Mapping[str, Any]) -> MethodSpec:
     return subject(name, payload_of(arguments))
 
 
-def drawing(payload: str) -> tuple[str, ...]:
+def generators_of(payload: str) -> tuple[str, ...]:
     """Return the names of the generators of a kind of data."""
     return names_of(payload, offered=True)
 

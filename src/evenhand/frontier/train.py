@@ -285,7 +285,7 @@ class _Trial:
             "gap_interval": (gap.low, gap.high),
             "mu_squared": guarantee.mu_squared if private else None,
             "fairness_kind": str(fitted.kind if reject is None else FairnessKind.REJECT_OPTION),
-            "groups": self._rows(joint, predicted, self._shown(model)),
+            "groups": self._rows(joint, predicted, self._shares(model)),
             "guarantee": guarantee.to_dict(),
             "command": f"evenhand frontier {spec} --train {setting.key} --out model",
             "measured_on": (
@@ -379,15 +379,15 @@ class _Trial:
         kept[given] = predicted[given]
         return kept
 
-    def _shown(self, model: Any) -> Mapping[str, Mapping[str, Plain]]:
+    def _shares(self, model: Any) -> Mapping[str, Mapping[str, Plain]]:
         """Return what is known of each group in what a generator drew."""
         if not isinstance(model, JudgedGenerator):
             return {}
         of = self._material
-        return model.shown(of.X_test, of.y_test, of.groups_test)
+        return model.group_shares(of.X_test, of.y_test, of.groups_test)
 
     def _rows(
-        self, joint: JointTally, predicted: IntArray, shown: Mapping[str, Mapping[str, Plain]]
+        self, joint: JointTally, predicted: IntArray, shares: Mapping[str, Mapping[str, Plain]]
     ) -> tuple[dict[str, Plain], ...]:
         groups = self._groups
         sizes = np.bincount(groups.codes, minlength=groups.n_groups)
@@ -405,7 +405,7 @@ class _Trial:
                 "error": _plain(error.value),
                 "selection_rate": None if selected is None else _plain(selected[z].value),
                 "coverage": _plain(given[z] / sizes[z] if sizes[z] else np.nan),
-                **shown.get(name, {}),
+                **shares.get(name, {}),
             }
             for z, (name, error) in enumerate(
                 zip(groups.names, group_error_rates(joint), strict=True)

@@ -14,7 +14,7 @@ from evenhand.fairness.intervals import clopper_pearson
 from evenhand.frontier.page import estimates
 from evenhand.frontier.page.estimates import LEVEL, Estimates
 from evenhand.frontier.pareto import front_probability
-from evenhand.frontier.run import OF_DRAWN, Plain, Run, Setting
+from evenhand.frontier.run import OF_GENERATED, Plain, Run, Setting
 from evenhand.privacy import Guarantee
 from evenhand.report.measured import REFERENCES
 from evenhand.typing import BoolArray, FloatArray, IntArray
@@ -261,7 +261,7 @@ def _groups(runs: Sequence[Run], texts: Texts) -> tuple[list[int], list[list[flo
 
 def _people(rate: str, size: float, covered: float) -> float:
     """Return among how many people a rate was found; NaN of a share of what was drawn."""
-    if rate in OF_DRAWN:
+    if rate in OF_GENERATED:
         return math.nan
     return size * covered if rate in ("error", "selection_rate") else size
 

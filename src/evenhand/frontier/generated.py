@@ -22,7 +22,7 @@ from evenhand.generators.tables.utility import MODELS, Judge
 from evenhand.typing import FloatArray
 
 
-class Judges(Protocol):
+class TrainedJudge(Protocol):
     """A public model that was trained on what was drawn: ``Judge`` or ``ImageJudge``."""
 
     @property
@@ -34,7 +34,7 @@ class Judges(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn(ABC):
+class Generated(ABC):
     """One kind of data: how it is given to a generator, and how what is drawn is judged."""
 
     payload: ClassVar[str]
@@ -48,17 +48,17 @@ class Drawn(ABC):
     random_state: int
 
     @abstractmethod
-    def given(
+    def fit_arguments(
         self, X: Any, y: Any, groups: Any, units: Any, declared: Schema | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the private records as ``fit`` and ``check`` of a generator take them."""
 
     @abstractmethod
-    def judged(self, generator: Any, drawn: Any) -> Judges:
+    def trained_judge(self, generator: Any, drawn: Any) -> TrainedJudge:
         """Train the judge on what was drawn."""
 
     @abstractmethod
-    def asked(self, generator: Any, X: Any, groups: Any) -> Any:
+    def judge_input(self, generator: Any, X: Any, groups: Any) -> Any:
         """Return real records as the judge reads them."""
 
     @abstractmethod
@@ -69,18 +69,18 @@ class Drawn(ABC):
         """Return the columns that the judge reads; none where it reads pictures."""
         return ()
 
-    def shown(self, drawn: Any, X: Any, y: Any, groups: Any) -> dict[str, dict[str, Plain]]:
+    def group_shares(self, drawn: Any, X: Any, y: Any, groups: Any) -> dict[str, dict[str, Plain]]:
         """Return by group what share was asked for, and what real records say was drawn."""
         return {}
 
 
-class DrawnRows(Drawn):
+class GeneratedRows(Generated):
     """Rows of a table."""
 
     payload = "tables"
     judges = tuple(MODELS)
 
-    def given(
+    def fit_arguments(
         self, X: Any, y: Any, groups: Any, units: Any, declared: Schema | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return one table of the private rows, and the roles of its columns."""
@@ -95,7 +95,7 @@ class DrawnRows(Drawn):
             frame = frame.assign(**{columns["unit"]: units})
         return (frame,), columns
 
-    def judged(self, generator: Any, drawn: Any) -> Judge:
+    def trained_judge(self, generator: Any, drawn: Any) -> Judge:
         """Train the judge on rows."""
         label, *sensitive = generator.conditions_.names
         schema = generator.codec_.schema
@@ -109,7 +109,7 @@ class DrawnRows(Drawn):
             random_state=self.random_state,
         )
 
-    def asked(self, generator: Any, X: Any, groups: Any) -> Any:
+    def judge_input(self, generator: Any, X: Any, groups: Any) -> Any:
         """Return rows with their groups, as the schema measures them."""
         rows = X if groups is None else _with_groups(X, groups)
         return generator.codec_.schema.as_measured(rows)
@@ -123,24 +123,24 @@ class DrawnRows(Drawn):
         return judge.features.names
 
 
-class DrawnPictures(Drawn):
+class GeneratedPictures(Generated):
     """Pictures, (n, channels, h, w) as a frontier has them; no judge of them reads the group."""
 
     payload = "images"
     judges = tuple(IMAGE_MODELS)
 
-    def given(
+    def fit_arguments(
         self, X: Any, y: Any, groups: Any, units: Any, declared: Schema | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the private pictures, labels, groups and units."""
         require_classifier(self.judge, X.shape[2:])  # before anything is spent
         return (_pictures(X), y), {"sensitive_features": groups, "unit_ids": units}
 
-    def judged(self, generator: Any, drawn: ImageSample) -> ImageJudge:
+    def trained_judge(self, generator: Any, drawn: ImageSample) -> ImageJudge:
         """Train the judge on pictures."""
         return ImageJudge.of(drawn, model=self.judge, random_state=self.random_state)
 
-    def asked(self, generator: Any, X: Any, groups: Any) -> Any:
+    def judge_input(self, generator: Any, X: Any, groups: Any) -> Any:
         """Return pictures with channels last."""
         return _pictures(X)
 
@@ -148,7 +148,9 @@ class DrawnPictures(Drawn):
         """Return the groups that were asked for."""
         return drawn.sensitive_features
 
-    def shown(self, drawn: ImageSample, X: Any, y: Any, groups: Any) -> dict[str, dict[str, Plain]]:
+    def group_shares(
+        self, drawn: ImageSample, X: Any, y: Any, groups: Any
+    ) -> dict[str, dict[str, Plain]]:
         """Return shares by a classifier of real pictures, and how well it knows each group.
 
         It is trained on one half of the test pictures and tried on the other. Where the generator
@@ -175,8 +177,8 @@ class DrawnPictures(Drawn):
         }
 
 
-DRAWN: Final[Mapping[str, type[Drawn]]] = {
-    judge: kind for kind in (DrawnRows, DrawnPictures) for judge in kind.judges
+BY_JUDGE: Final[Mapping[str, type[Generated]]] = {
+    judge: kind for kind in (GeneratedRows, GeneratedPictures) for judge in kind.judges
 }
 """The kind of data that each judge is trained on."""
 
