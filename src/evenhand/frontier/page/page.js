@@ -435,7 +435,7 @@ function fillFigures(i) {
         + (C.accuracy_low[i] <= C.majority[i] ? ". No better than the majority class" : ""), "note"));
     }
     if (name === "gap" && C.disparity[i] === C.disparity[i]) {
-      value.appendChild(make("span", "drawn groups, from the shares asked for: "
+      value.appendChild(make("span", "disparity of drawn groups: "
         + C.disparity[i].toFixed(4), "note"));
     }
     part.appendChild(value);
