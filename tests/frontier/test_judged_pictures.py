@@ -16,6 +16,7 @@ from evenhand.datasets.features.reading import PictureReading
 from evenhand.datasets.images import ImageData
 from evenhand.fairness import FairnessKind
 from evenhand.frontier import Grid, Run, RunStore, arguments, read_runs, sweep, write_csv
+from evenhand.frontier.generated import GeneratedPictures
 from evenhand.frontier.judged_rows import JudgedGenerator
 from evenhand.frontier.material import DataSource
 from evenhand.frontier.page.data import page_data
@@ -25,6 +26,7 @@ from evenhand.frontier.train import Task, train, train_one
 from evenhand.generators import load
 from evenhand.generators.balance import distribution_disparity
 from evenhand.generators.images import GSWGANImages
+from evenhand.generators.images.codec import ImageSample
 from evenhand.generators.images.evaluation import evaluate_images
 from evenhand.generators.images.gaussian import GaussianImages
 from evenhand.privacy import Budget, SeededNoise
@@ -122,6 +124,24 @@ def test_errors_are_read_on_real_pictures_and_not_on_drawn_ones() -> None:
     assert sum(int(str(group["rows"])) for group in right.groups) == len(TEST)
 
 
+def test_where_even_groups_are_asked_for_pictures_that_are_not_are_as_far_off_as_they_are() -> None:
+    # As pictures are drawn whose labels and groups could not be spread, for some were not seen.
+    drawn = ImageSample(
+        images=(PRIVATE.images / 255).astype(np.float32),
+        y=PRIVATE.y,
+        sensitive_features=PRIVATE.sensitive_features,
+    )
+    kind = GeneratedPictures(judge="MLP", use_sensitive=False, random_state=0)
+    how = (drawn, TEST.X, TEST.y, TEST.sensitive_features)
+    even, learnt = (kind.group_shares(*how, even=asked) for asked in (True, False))
+    sides = pd.DataFrame(PRIVATE.sensitive_features)["side"]
+    for name in ("left", "right"):
+        share = float((sides == name).mean())
+        assert even[name]["share_asked"] == 0.5
+        assert learnt[name]["share_asked"] == pytest.approx(share)
+        assert even[name]["share_shown"] == pytest.approx(share, abs=0.1)
+
+
 def test_a_sweep_that_was_stopped_goes_on_and_exports_and_page_have_all(tmp_path: Path) -> None:
     runs = ({"balance": ["label,sensitive", "none"]}, {**TEACHERS, "setting": [FEW]})
     grid = grid_of(*runs, seeds=(0, 1))
@@ -171,7 +191,7 @@ def test_the_generator_is_what_is_saved_and_its_ledger_is_charged(tmp_path: Path
     assert model.fitted_.epsilon_spent == pytest.approx(2.0, rel=0.05)
     model.save(tmp_path / "generator")
     again = load(tmp_path / "generator")
-    drawn, same = (made.sample(5, random_state=1) for made in (again, model.generator_))
+    drawn, same = (made.sample(5, balance=(), random_state=1) for made in (again, model.generator_))
     assert np.array_equal(drawn.images, same.images)
 
 

@@ -69,7 +69,9 @@ class Generated(ABC):
         """Return the columns that the judge reads; none where it reads pictures."""
         return ()
 
-    def group_shares(self, drawn: Any, X: Any, y: Any, groups: Any) -> dict[str, dict[str, Plain]]:
+    def group_shares(
+        self, drawn: Any, X: Any, y: Any, groups: Any, *, even: bool
+    ) -> dict[str, dict[str, Plain]]:
         """Return by group what share was asked for, and what real records say was drawn."""
         return {}
 
@@ -149,12 +151,13 @@ class GeneratedPictures(Generated):
         return drawn.sensitive_features
 
     def group_shares(
-        self, drawn: ImageSample, X: Any, y: Any, groups: Any
+        self, drawn: ImageSample, X: Any, y: Any, groups: Any, *, even: bool
     ) -> dict[str, dict[str, Plain]]:
         """Return shares by a classifier of real pictures, and how well it knows each group.
 
-        It is trained on one half of the test pictures and tried on the other. Where the generator
-        knows no groups, even shares count as asked for. Empty with too few pictures to train it on.
+        It is trained on one half of the test pictures and tried on the other. Even shares are asked
+        for if ``even`` is set, and where the generator knows no groups; else those as learnt. Empty
+        with too few pictures to train it on.
         """
         test = ImageData.of(X, np.asarray(y), groups)
         found = groups_shown(drawn, test, train=None, random_state=self.random_state)
@@ -162,10 +165,10 @@ class GeneratedPictures(Generated):
             return {}
         judged, _ = found
         names = [name for name, _ in judged.balance.groups]
-        even = np.full(len(names), 1.0 / len(names))
-        if drawn.sensitive_features is not None:
+        asked = np.full(len(names), 1.0 / len(names))
+        if drawn.sensitive_features is not None and not even:
             coded = encode_groups(drawn.sensitive_features, names=tuple(names))
-            even = coded.sizes / coded.sizes.sum()
+            asked = coded.sizes / coded.sizes.sum()
         known = dict(judged.recognised)
         return {
             name: {
@@ -173,7 +176,7 @@ class GeneratedPictures(Generated):
                 "share_shown": share,
                 "recognised": known[name] if math.isfinite(known[name]) else None,
             }
-            for at, (name, share) in zip(even, judged.balance.groups, strict=True)
+            for at, (name, share) in zip(asked, judged.balance.groups, strict=True)
         }
 
 

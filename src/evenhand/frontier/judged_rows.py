@@ -158,7 +158,8 @@ class JudgedGenerator:
 
     def group_shares(self, X: Any, y: Any, sensitive_features: Any) -> dict[str, dict[str, Plain]]:
         """Return the shares of groups that drawn pictures show to a classifier of real ones."""
-        return self._kind.group_shares(self.rows_, X, y, sensitive_features)
+        even = "sensitive" in (BALANCES[self.balance] or ())
+        return self._kind.group_shares(self.rows_, X, y, sensitive_features, even=even)
 
     def predict(
         self, X: Any, sensitive_features: Any = None, random_state: RandomState = None
@@ -170,7 +171,11 @@ class JudgedGenerator:
     @property
     def needs_group_at_prediction_(self) -> bool:
         """Whether the model of drawn rows reads the group."""
-        return self.fitted_.kind.needs_group
+        return self._fairness_kind.needs_group
+
+    @property
+    def _fairness_kind(self) -> FairnessKind:
+        return spec_of(self.generator, self._kind.payload).kind_for(vars(self))
 
     @property
     def fitted_(self) -> FittedModel:
@@ -186,7 +191,7 @@ class JudgedGenerator:
             n_columns=len(columns),
             guarantee=self.guarantee_,
             ledger=self.generator_.ledger_,
-            kind=spec_of(self.generator, self._kind.payload).kind_for(vars(self)),
+            kind=self._fairness_kind,
             student=self.judge_.model,
         )
 
