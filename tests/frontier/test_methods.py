@@ -322,6 +322,22 @@ def test_with_a_unit_the_claim_is_for_all_of_its_records(files: Path) -> None:
     assert list(model.feature_names_in_) == ["age"]  # neither whose a row is nor what was dropped
 
 
+def test_test_rows_of_one_patient_tell_less(files: Path) -> None:
+    found = []
+    for repeats in (1, 4):
+        rows = pd.read_csv(files / "test.csv").assign(patient=range(150))
+        pd.concat([rows] * repeats).to_csv(files / "test.csv", index=False)
+        runs = swept(
+            files, 'unit = "patient"', 'method = ["pate", "non-private"]\n', drop='"visit"'
+        )
+        found.append(next(run for run in runs if run.setting.method == "non-private"))
+        (files / "runs.db").unlink()
+    one, many = found
+    assert (many.error, many.gap) == pytest.approx((one.error, one.gap))
+    assert many.error_interval == pytest.approx(one.error_interval, abs=5e-3)
+    assert many.gap_interval == pytest.approx(one.gap_interval, abs=5e-3)
+
+
 @pytest.mark.filterwarnings("ignore::evenhand.estimators.calibration.LimitsTooWide")
 def test_calibration_rows_are_read_by_the_notions_about_true_classes_alone(files: Path) -> None:
     found = swept(

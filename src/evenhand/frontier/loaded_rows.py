@@ -21,6 +21,7 @@ from evenhand.datasets.images.manifest import PATH, Manifest
 from evenhand.datasets.split import rows_of_split
 from evenhand.estimators.given_rows import take
 from evenhand.estimators.spec import CALIBRATION
+from evenhand.fairness.report import unit_codes
 from evenhand.typing import IntArray
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Material:
     positive: Any
     """The favourable class."""
     units: pd.Series[Any] | None = None
+    units_test: IntArray | None = None
+    """Codes of whose record each test row is; None where no unit has two."""
     schema: Schema | None = None
     """Declared columns of the features; else they are read from the public rows."""
     declared: Schema | None = None
@@ -85,6 +88,7 @@ def loaded(source: DataSource, seed: int, versions: tuple[object, ...]) -> Mater
         y_test=y_test,
         groups_test=test,
         positive=positive,
+        units_test=None if data.units is None else unit_codes(take(data.units, rows.test)),
         calibration=dict(zip(CALIBRATION, taken(rows.public[:n]), strict=True)) if n else {},
     )
 
@@ -204,7 +208,7 @@ def _from_files(source: DataSource) -> Material:
     assert source.test is not None
     private = _read(source, source.private, unit=source.unit)
     public = None if source.public is None else _read(source, source.public, labelled=False)
-    test = _read(source, source.test)
+    test = _read(source, source.test, unit=source.unit)
     classes = private.classes
     pictures = {} if source.pictures is None else pictures_of_files(source)
     _refuse_unknown_classes(_called(source.test), test, classes)
@@ -235,6 +239,7 @@ def _from_files(source: DataSource) -> Material:
         groups_test=test.groups,
         positive=positive,
         units=private.units,
+        units_test=None if test.units is None else unit_codes(test.units),
         schema=None
         if declared is None
         else Schema(columns=tuple(c for c in declared.columns if c.name in private.X)),
@@ -246,12 +251,13 @@ def _from_files(source: DataSource) -> Material:
 def _read(
     source: DataSource, file: str | ImageData, *, unit: str | None = None, labelled: bool = True
 ) -> Dataset:
-    """Read one part; only the private one need have every column that is left out."""
-    pictures = _arrays(source, file, label=source.label if labelled else None, unit=unit)
+    """Read one part; only the private one need have the unit, and every column left out."""
+    is_private, declared = file == source.private, source.declared
+    own = {"label": source.label if labelled else None, "unit": unit if is_private else None}
+    pictures = _arrays(source, file, **own)
     table = read_table(str(file)) if pictures is None else _table_of(source, pictures)
     if not labelled:  # public labels are not read: two made-up classes stand in their place
         table = table.assign(**{source.label: np.arange(len(table)) % 2})
-    is_private, declared = file == source.private, source.declared
     if declared is not None:
         table = declared.parse(table, _called(file))
     if is_private and source.pictures is None:
@@ -261,7 +267,7 @@ def _read(
             table,
             label=source.label,
             sensitive=source.sensitive,
-            unit=unit,
+            unit=unit if is_private or unit in table.columns else None,
             drop=[name for name in source.drop if is_private or name in table.columns],
             name=_called(file),
         )

@@ -270,7 +270,8 @@ class _Trial:
         reject = reject_of(setting)
         if reject is not None:
             predicted = self._within(reject, model, predicted)
-        joint = JointTally.of(groups.codes, self._truth, predicted, groups.n_groups, len(classes))
+        size, units = (groups.n_groups, len(classes)), self._material.units_test
+        joint = JointTally.of(groups.codes, self._truth, predicted, *size, units=units)
         error, gap = error_rate(joint), self._gap(setting, model, joint)
         guarantee = fitted.guarantee
         private = SUBJECTS[setting.method].private
@@ -307,6 +308,7 @@ class _Trial:
             predicted[given],
             n_classes,
             without_margin=None if free is None else self._decided(free)[given],
+            units=None if (units := self._material.units_test) is None else units[given],
         )
         unbound = found.without_margin
         return {
@@ -358,7 +360,11 @@ class _Trial:
             probabilities = model.fitted_.student.predict_proba(self._encoded)
         reference = str({**DEFAULTS, **setting.arguments}["reference"])
         return generalized_demographic_parity(
-            probabilities, self._groups.codes, n_groups=self._groups.n_groups, reference=reference
+            probabilities,
+            self._groups.codes,
+            n_groups=self._groups.n_groups,
+            reference=reference,
+            units=self._material.units_test,
         )
 
     def _within(self, notion: RateNotion, model: Any, predicted: IntArray) -> IntArray:
