@@ -12,6 +12,7 @@ from evenhand._checks import at_least, non_negative
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import epsilon_from_mu
 from evenhand.privacy.guarantee import EXACT_GAUSSIAN, Guarantee
+from evenhand.privacy.ledger_store import Entry
 from evenhand.privacy.noise import NoPrivacy, SeededNoise
 
 CLOSE: Final = 1e-6
@@ -33,6 +34,11 @@ class SavedLedger:
     def spent(self) -> float:
         """Sum of ``mu**2`` that the run charged."""
         return float(self.record["mu_squared_spent"])
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What was charged, oldest first."""
+        return tuple(Entry(**entry) for entry in self.record["entries"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account as plain values, as ``Ledger.to_dict`` did."""

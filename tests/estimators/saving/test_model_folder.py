@@ -33,6 +33,7 @@ def test_a_loaded_model_predicts_and_claims_the_same(parts: Parts, saved: tuple[
     assert np.array_equal(loaded.predict_proba(parts.X), model.predict_proba(parts.X))
     assert loaded.guarantee_ == model.guarantee_
     assert loaded.ledger_.to_dict() == json.loads(json.dumps(model.ledger_.to_dict()))
+    assert loaded.ledger_.entries == model.ledger_.entries
     assert loaded.answers_.table() == model.answers_.table()
     assert np.array_equal(loaded.answers_.order, model.answers_.order)
     assert loaded.groups_ == model.groups_
