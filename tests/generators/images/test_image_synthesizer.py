@@ -183,11 +183,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "channels first": ({"images": np.zeros((40, 3, 8, 8))}, r"got \(40, 3, 8, 8\)\. Channels come"),
     "pictures of two sizes": (
         {"images": [np.zeros((8, 8 + (i in (4, 6)))) for i in range(40)]},
-        r"must have one size, and picture 5 .* and 1 more do not have that of the first\. Resize",
+        r"one size, and that of picture 5 .* and 1 more is not that of the first\. Resize",
     ),
     "an array of pictures of two sizes": (
         {"images": np.array([np.zeros((8 + i % 2, 8)) for i in range(40)], dtype=object)},
-        r"must have one size, and picture 2 .*ImageData\.from_csv",
+        r"must have one size, and that of picture 2 .*ImageData\.from_csv",
     ),
     "no pictures": ({"images": np.zeros((0, 8, 8)), "y": []}, "There are no pictures"),
     "declared groups without groups": (

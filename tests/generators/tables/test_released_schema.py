@@ -193,6 +193,7 @@ def test_a_complete_schema_buys_nothing_and_half_a_schema_the_other_half() -> No
     made = fitted(table(), schema=half)
     mechanism = made.ledger_.entries[0].mechanism
     assert mechanism.endswith("l2_sensitivity=1.0)")  # one column
+    assert "categories or bounds of 1 column were released" in " ".join(made.notes_)
     assert made.codec_["hours"].schema.bounds == (0.0, 80.0)
 
 

@@ -338,8 +338,9 @@ def checked_pictures(given: ArrayLike) -> Array:
         other = [i for i, picture in enumerate(each) if np.shape(picture) != np.shape(each[0])]
         if other:
             raise ValueError(
-                f"Pictures must have one size, and {_values.rows(np.array(other), 'picture')} "
-                f"do not have that of the first. Resize them, or read files with "
+                f"Pictures must have one size, and that of "
+                f"{_values.rows(np.array(other), 'picture')} is not that of the first. Resize "
+                f"them, or read files with "
                 f"ImageData.from_csv(..., size=64)."
             )
     images = np.asarray(each)

@@ -240,8 +240,8 @@ class UndeclaredColumns:
                     f"raise epsilon, or use more records"
                 )
         notes = (
-            f"categories or bounds of {len(wanted)} columns were released from the budget; a "
-            f"category below about {least:.0f} records was not named",
+            f"categories or bounds of {len(wanted)} column{'s'[: len(wanted) != 1]} were released "
+            f"from the budget; a category below about {least:.0f} records was not named",
             "released were " + "; ".join(_domain(columns[name]) for name in wanted),
             *doubts,
         )
