@@ -291,10 +291,40 @@ def test_rows_keep_what_is_publicly_known(town: Path, run: Run, refuse: Callable
         ("begin <= hours", "no common order: begin is datetime64.*, hours is int64"),
         ("begin <= 2020-13-01", "no date '2020-13-01'"),
         ("60 <= hours <= 20", r"low <= high, got \(60, 20\)"),
+        (
+            "begin <= 2019-12-31",
+            "no value of 'begin' keeps .*all are from 2020-01-01 to 2022-12-31",
+        ),
     ):
         words = ["--constraint", rule, "--save", "other", "--out", "other.csv"]
         assert re.search(said, refuse(*asked, *words))
+    # What is wrong is said at once, whether or not the fit would be kept.
+    words = ["--constraint", "bgin <= end", "--constraint", "hours < 10", "--where", "jbo=nurse"]
+    said = refuse(*asked, *words, "--out", "other.csv")
+    for part in ("no column 'bgin'", "got 'hours < 10'", "got 'jbo=nurse'", "Keep it with --save"):
+        assert part in said
     assert not Path("other").exists()
+
+
+DECLARED = {
+    "--constraint": ("70 <= hours", "hours <= 9", "5 >= hours >= 3", "90 >= hours >= 61"),
+    "--where": ("hours=70", "hours=61..80", "hours=20.5", "hours=", "job=pope", "sex=X"),
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "asked"), [(option, asked) for option, of in DECLARED.items() for asked in of]
+)
+def test_what_the_schema_says_that_no_row_has_is_refused_before_anything_is_spent(
+    option: str, asked: str, town: Path, refuse: Callable[..., str]
+) -> None:
+    Schema.declared(
+        {"hours": {"bounds": (10, 60)}, "job": ["clerk", "nurse", "smith"], "sex": ["F", "M"]}
+    ).save("schema.json")
+    before = sorted(town.iterdir())
+    said = refuse(*ASKED, "--schema", "schema.json", "--save", "kept", option, asked)
+    assert re.search("hours|job|sex", asked)[0] in said
+    assert sorted(town.iterdir()) == before
 
 
 def test_the_claim_can_be_for_each_person(town: Path, run: Run) -> None:

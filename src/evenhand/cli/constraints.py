@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from evenhand._checks import did_you_mean
+from evenhand._checks import did_you_mean, together
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from evenhand.datasets import Schema
+    from evenhand.datasets.schema import ColumnSchema
     from evenhand.generators.tables.constraints import Constraint
 
 _KNOWN: Final = (
@@ -21,15 +24,19 @@ _KNOWN: Final = (
 )
 
 
-def constraints_of(texts: Sequence[str], rows: pd.DataFrame) -> list[Constraint]:
+def constraints_of(
+    texts: Sequence[str], rows: pd.DataFrame, schema: Schema | None
+) -> list[Constraint]:
     """Read the rules about columns that are learnt; all that can be wrong of them is refused.
 
     ``rows`` have these columns with their dtypes; none of them is looked at.
     """
     none = rows.iloc[:0]
-    found = []
-    for text in texts:
-        for rule in _rules(text.strip(), none):
+    declared = {} if schema is None else {column.name: column for column in schema.columns}
+    found: list[Constraint] = []
+
+    def read(text: str) -> None:
+        for rule in _rules(text.strip(), none, declared):
             try:
                 rule.keeps(none)
             except TypeError:
@@ -38,10 +45,14 @@ def constraints_of(texts: Sequence[str], rows: pd.DataFrame) -> list[Constraint]
                     f"{', '.join(f'{name} is {rows[name].dtype}' for name in rule.columns)}."
                 ) from None
             found.append(rule)
+
+    together(partial(read, text) for text in texts)
     return found
 
 
-def _rules(text: str, rows: pd.DataFrame) -> Iterator[Constraint]:
+def _rules(
+    text: str, rows: pd.DataFrame, declared: Mapping[str, ColumnSchema]
+) -> Iterator[Constraint]:
     from evenhand.generators.tables.constraints import Constraint
 
     parts = [part.strip() for part in re.split(r"(<=|>=)", text)]
@@ -52,18 +63,41 @@ def _rules(text: str, rows: pd.DataFrame) -> Iterator[Constraint]:
         raise ValueError(f"{_KNOWN}; it compares by <= and >= alone, got {text!r}.")
     if [part in rows for part in parts[::2]] == [False, True, False] and parts[1] == parts[3]:
         ends = [_value(parts[i], parts[2], rows) for i in (0, 4)]
-        yield Constraint.range(parts[2], *(ends if parts[1] == "<=" else ends[::-1]))
+        yield _range(parts[2], *(ends if parts[1] == "<=" else ends[::-1]), declared)
         return
     for (left, right), sign in zip(pairwise(parts[::2]), parts[1::2], strict=True):
         low, high = (left, right) if sign == "<=" else (right, left)
         if low in rows and high in rows:
             yield Constraint.order(low, high)
         elif high in rows:
-            yield Constraint.range(high, _value(low, high, rows), None)
+            yield _range(high, _value(low, high, rows), None, declared)
         elif low in rows:
-            yield Constraint.range(low, None, _value(high, low, rows))
+            yield _range(low, None, _value(high, low, rows), declared)
         else:
             _refuse(low if _number(low) is None else high, rows)
+
+
+def _range(name: str, low: Any, high: Any, declared: Mapping[str, ColumnSchema]) -> Constraint:
+    """Return a range of a column, which must meet the bounds that the schema declares for it."""
+    import pandas as pd
+
+    from evenhand.datasets.columns import Column
+    from evenhand.generators.tables.constraints import Constraint
+
+    rule, column = Constraint.range(name, low, high), declared.get(name)
+    if column is None or column.bounds is None:
+        return rule
+    given = [end for end in (low, high) if end is not None]
+    numbers = column.numbers(Column(pd.Series(given, name=name)))
+    above = low is not None and numbers[0] > column.bounds[1]
+    below = high is not None and numbers[-1] < column.bounds[0]
+    if above or below:
+        first, last = column.bounds_said
+        raise ValueError(
+            f"--constraint: no value of {name!r} keeps {rule.words!r}, for the schema says that "
+            f"all are from {first} to {last}. Correct one of the two."
+        )
+    return rule
 
 
 def _allowed(text: str, rows: pd.DataFrame) -> pd.DataFrame:

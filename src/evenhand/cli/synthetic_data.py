@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evenhand.generators.images.evaluation import ImageEvaluation
     from evenhand.generators.images.synthesizer import ImageSynthesizer
     from evenhand.generators.synthesizer import Synthesizer
+    from evenhand.generators.tables.codec import TableCodec
     from evenhand.generators.tables.constraints import Constraint
     from evenhand.generators.tables.evaluation import TableEvaluation
     from evenhand.generators.tables.membership import Membership
@@ -160,14 +161,8 @@ class Tables(SyntheticData):
     """Columns that are learnt, and that no file has."""
 
     def refuse(self) -> None:
-        """Refuse a name that is no table's, and a condition that could cost the whole fit."""
+        """Refuse a name that is no table's."""
         require_table_name(self.given.out)
-        asked = "--where" if self.given.where else "--constraint"
-        if (self.given.where or self.given.constraint) and self.given.save is None:
-            raise ValueError(
-                f"{asked} may ask for what no row has, which only the fit can tell, and the fit "
-                "would be lost with its budget. Keep it with --save FOLDER."
-            )
 
     def read(self) -> None:
         """Read schema, private table, reference and test rows."""
@@ -191,19 +186,13 @@ class Tables(SyntheticData):
         columns = set(self.private.columns)
         learnt = columns - {given.unit} - {column.name for column in made}
         drawn_by = learnt | {*self.counted}
-        asked = [_asked(text, drawn_by) for text in given.where or ()]
-        self.where = dict(asked)
-        for name, value in self.where.items():
-            if value is None and name in (given.label, *given.sensitive):
-                raise ValueError(
-                    f"--where {name}= asks for rows without a value, and the label and the groups "
-                    f"of drawn rows are never missing. Name one: {name}=VALUE."
-                )
-            if sum(name == other for other, _ in asked) > 1:
-                raise ValueError(f"--where names {name!r} twice. Give it once.")
         rows = _in_memory(self.private)
         rows = rows[[name for name in rows.columns if name in learnt]]
-        self.constraints = constraints_of(given.constraint or (), rows)
+
+        def rules() -> None:
+            self.constraints = constraints_of(given.constraint or (), rows, self.schema)
+
+        together((partial(self._read_where, drawn_by, rows), rules, self._require_save))
         if given.test is not None:
             self.test = self._parsed(read_rows(given.test, columns=learnt), given.test)
             conditions = (given.label, *given.sensitive)  # before anything is spent
@@ -222,6 +211,51 @@ class Tables(SyntheticData):
             float(given.rows) * len(columns) * BYTES_PER_CELL,
             "--rows, and draw more from the folder of --save",
         )
+
+    def _read_where(self, columns: set[Any], rows: pd.DataFrame) -> None:
+        """Read what --where asks for; what the schema says that no row has is refused."""
+        from evenhand.datasets import Schema
+        from evenhand.datasets.columns import TypedTable
+        from evenhand.generators.tables.codec import TableCodec
+        from evenhand.generators.tables.wanted_rows import Wanted
+
+        given = self.given
+        asked = [_asked(text, columns) for text in given.where or ()]
+        self.where = dict(asked)
+        for name, value in self.where.items():
+            if value is None and name in (given.label, *given.sensitive):
+                raise ValueError(
+                    f"--where {name}= asks for rows without a value, and the label and the groups "
+                    f"of drawn rows are never missing. Name one: {name}=VALUE."
+                )
+            if sum(name == other for other, _ in asked) > 1:
+                raise ValueError(f"--where names {name!r} twice. Give it once.")
+        known = () if self.schema is None else self.schema.columns
+        declared = [c for c in known if c.name in self.where and (c.categories or c.bounds)]
+        if declared:
+            table = TypedTable.of(rows.iloc[:0][[column.name for column in declared]])
+            codec = TableCodec.of(Schema(columns=tuple(declared)), table, ())
+            Wanted.of(codec, self._conditions(codec), ())
+
+    def _conditions(self, codec: TableCodec) -> dict[str, Any]:
+        """Return what --where asks of these columns, LOW..HIGH of numbers and dates as a range."""
+        return {
+            name: text
+            if text is None or codec[name].bins is None or ".." not in text
+            else tuple(text.split("..", 1))
+            for name, text in self.where.items()
+            if name in codec.names
+        }
+
+    def _require_save(self) -> None:
+        """Refuse a condition that could cost the whole fit."""
+        given = self.given
+        if (given.where or given.constraint) and given.save is None:
+            raise ValueError(
+                f"{'--where' if given.where else '--constraint'} may ask for what no row has, "
+                f"which only the fit can tell, and the fit would be lost with its budget. Keep it "
+                f"with --save FOLDER."
+            )
 
     def _parsed(self, frame: pd.DataFrame, path: Path) -> pd.DataFrame:
         """Read cells as the schema says."""
@@ -270,13 +304,8 @@ class Tables(SyntheticData):
         if given.fairness != "none":
             shares = even_rates(generator, given.fairness, random_state=given.seed)
             how = {"shares": shares, "random_state": given.seed}
-        asked: dict[str, Any] = {
-            name: text
-            if text is None or generator.codec_[name].bins is None or ".." not in text
-            else tuple(text.split("..", 1))
-            for name, text in self.where.items()
-        }
-        return how | {"conditions": asked or None, "constraints": self.constraints}
+        asked = self._conditions(generator.codec_) or None
+        return how | {"conditions": asked, "constraints": self.constraints}
 
     def evaluate(
         self, generator: TableSynthesizer, drawn: pd.DataFrame, bars: Bars

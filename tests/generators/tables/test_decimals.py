@@ -127,7 +127,7 @@ def test_conditions_and_constraints_hold_and_what_no_number_is_is_refused(tmp_pa
     assert rows["paid"].between(36.71, 500).all()
     assert (rows["hours"] <= rows["paid"]).all()
     assert written(rows["paid"], 2)
-    words = r"holds numbers of 1 decimals from 34\.0 to 42\.0, and none there"
+    words = r"holds numbers of 1 decimal from 34\.0 to 42\.0, and none there"
     with pytest.raises(ValueError, match=words):
         made.sample(5, conditions={"warm": 36.74})
 

@@ -203,11 +203,11 @@ def _given(column: ColumnCode, value: object) -> tuple[ColumnCode, FloatArray]:
             low, high = column.bins.cells.bounds
             places = None if kind == "date" else column.bins.cells.decimals
             kinds = {None: f"{kind}s", 0: "whole numbers"}
-            held = kinds.get(places, f"numbers of {places} decimals")
+            held = kinds.get(places, f"numbers of {places} decimal{'s'[: places != 1]}")
             raise ValueError(
                 f"No row is drawn with {column.name}={_values.plain(value)}: the column holds "
-                f"{held} from {schema.said(low)} to {schema.said(high)}, and none there by the "
-                f"noisy counts. Ask for a range (low, high), or a wider one."
+                f"{held} from {schema.said(low)} to {schema.said(high)}, and none there. Ask for "
+                f"a range (low, high), or a wider one."
             )
         column = replace(column, bins=bins)
     return column, likelihood
