@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,10 @@ from starlette.testclient import TestClient
 
 from evenhand import ErrorParity, RejectOptionClassifier
 from evenhand.fairness import Grouping
+from evenhand.fairness.gate.decisions import UNKNOWN
 from evenhand.fairness.gate.reject_option import StateOfAnotherModel
+from evenhand.fairness.grouping import MERGED
+from evenhand.fairness.groups import encode_groups
 from evenhand.serve.app import create_app
 from evenhand.serve.cases import Reader
 from evenhand.serve.desk import Desk
@@ -117,6 +120,27 @@ def test_true_is_read_as_the_model_writes_it() -> None:
     assert unknown == [[], [], [], []]
     assert read("False", "True")[1] == [[], [], [], ["smokes"]]
     assert read("no", "yes")[1] == [["smokes"], ["smokes"], [], ["smokes"]]
+
+
+@pytest.mark.parametrize("spell", [str, str.lower, str.upper])
+def test_true_is_the_group_that_the_training_had(spell: Callable[[str], str]) -> None:
+    def codes(sent: list[dict[str, Any]], groups: Sequence[str], **how: Any) -> list[int]:
+        reader = Reader(
+            columns=("income",),
+            numeric=frozenset({"income"}),
+            sensitive=tuple(sent[0]),
+            groups=tuple(groups),
+            **how,
+        )
+        return reader.group_codes(sent).tolist()
+
+    no, yes = spell("False"), spell("True")
+    assert codes([{"vet": v} for v in (True, False, yes, None)], [no, yes]) == [1, 0, 1, UNKNOWN]
+    names = encode_groups(pd.DataFrame({"vet": [yes, yes], "sex": ["F", "M"]})).names
+    assert codes([{"vet": True, "sex": s} for s in "FMX"], names) == [0, 1, UNKNOWN]
+    few = Grouping(merged=("unsaid", no), known=(yes, "some"))
+    groups = [MERGED, "some", yes]
+    assert codes([{"vet": v} for v in (True, False, "else")], groups, grouping=few) == [2, 0, 0]
 
 
 def test_true_is_no_number(client: Any) -> None:

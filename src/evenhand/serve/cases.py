@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +14,7 @@ from evenhand.datasets import PublicEncoder
 from evenhand.datasets.cells import CellColumn, CellTable
 from evenhand.fairness import Grouping
 from evenhand.fairness.gate.decisions import UNKNOWN
+from evenhand.fairness.grouping import MERGED
 from evenhand.fairness.groups import encode_groups, missing_groups
 from evenhand.typing import IntArray
 
@@ -209,18 +210,32 @@ class Reader:
         return "must hold a number, a text, true, false or null"
 
     def _code(self, values: tuple[Any, ...]) -> int:
-        """Return the group's code of one row's sensitive values."""
-        frame = pd.DataFrame([dict(zip(self.sensitive, values, strict=True))])
-        try:
-            features: Any = self.grouping(frame) if self.grouping else frame
-            if getattr(features, "ndim", 1) == 2 and features.shape[1] == 1:
-                features = features.iloc[:, 0]
-            if missing_groups(features).any():
-                return UNKNOWN
-            name = encode_groups(features).names[0]
-        except (ValueError, TypeError):
-            return UNKNOWN  # a value that makes no group, such as a text where ages belong
+        """Return the code of the group that one row's sensitive values make."""
+        grouping = self.grouping or Grouping()
+        known = {*self.groups, *grouping.known, *grouping.merged}
+        name = ""
+        for said in _spellings(values):
+            frame = pd.DataFrame([dict(zip(self.sensitive, said, strict=True))])
+            try:
+                features = Grouping(edges=grouping.edges)(frame)
+                if missing_groups(features).any():
+                    return UNKNOWN
+                name = encode_groups(features).names[0]
+            except (ValueError, TypeError):
+                return UNKNOWN  # a value that makes no group, such as a text where ages belong
+            if name in known:
+                break
+        if grouping.merged and name not in grouping.known:
+            name = MERGED
         return self.groups.index(name) if name in self.groups else UNKNOWN
+
+
+def _spellings(values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Give the values as they are, and with true and false as the CSV of the training may have."""
+    yield values
+    if any(isinstance(value, bool) for value in values):
+        for spell in (str.lower, str.upper):
+            yield tuple(spell(str(v)) if isinstance(v, bool) else v for v in values)
 
 
 def _kinds(values: tuple[Any, ...]) -> tuple[type, ...]:
