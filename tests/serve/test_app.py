@@ -444,6 +444,34 @@ def test_bad_bodies_are_refused_and_nothing_is_counted(what: str, client: Any) -
     assert get(client, "/state").json()["n_decisions"] == 0
 
 
+def test_what_no_route_reads_of_a_query_is_refused_by_name(client: Any) -> None:
+    words = {
+        "/queue?limt=2": "this route reads after, limit, withheld. Did you mean 'limit'?",
+        "/queue?limit=2&limit=3": "stands more than once.",
+        "/decisions/0?x=1": "this route reads none.",
+        "/state?x": "this route reads none.",
+        "/metrics?x=1": "this route reads none.",
+        "/healthz?x=1": "this route reads none.",
+        "/review?afer=1": "this route reads after, withheld. Did you mean 'after'?",
+    }
+    for path, said in words.items():
+        refused = get(client, path)
+        assert refused.status_code == 422, path
+        (where,) = refused.json()["where"]
+        assert where["place"] == ["query", path.partition("?")[2].partition("=")[0]]
+        assert where["problem"] == said
+    for known in (False, True):  # a token that is known by heart takes another way
+        for path in ("/decide?dry=1", "/queue?x=1"):
+            role = Role.DECIDER if path[1] == "d" else Role.REVIEWER
+            sent = client.post(path, json={"rows": rows(1, 0)}, headers=as_(client, role))
+            assert (sent.status_code, sent.json()["where"][0]["place"][0]) == (422, "query")
+        if not known:
+            decided(client, rows(1, 0))
+    assert client.get("/state?x=1").status_code == 401  # the token comes first
+    assert get(client, "/state", Role.READER).json()["n_decisions"] == 1
+    assert client.get("/queue?limit=2", headers=as_(client, Role.REVIEWER)).status_code == 200
+
+
 @pytest.mark.parametrize("said", ['"force": "yes"', '"force": 1', '"force": true, "force": false'])
 def test_a_review_that_may_be_meant_otherwise_is_refused(said: str, client: Any) -> None:
     case = next(one for one in decided(client, rows(400, 6)) if one["rejected"])

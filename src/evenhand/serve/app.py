@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
@@ -14,6 +15,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
+from evenhand._checks import did_you_mean
 from evenhand._version import __version__
 from evenhand.serve import answers, bodies
 from evenhand.serve.desk import Desk, NoSuchDecision
@@ -76,6 +78,23 @@ class TokenFirst(APIRoute):
         return let_in
 
 
+async def refuse_unknown_query(request: Request) -> None:
+    """Refuse what stands behind the ? and the route does not read, or twice: it would be lost."""
+    route: APIRoute = request.scope["route"]
+    known = [parameter.alias for parameter in route.dependant.query_params]
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    reads = f"this route reads {', '.join(known) or 'none'}."
+    wrong = [
+        {"loc": ("query", name), "msg": f"{reads}{did_you_mean(name, known)}"}
+        if name not in known
+        else {"loc": ("query", name), "msg": "stands more than once."}
+        for name, n in given.items()
+        if name not in known or n > 1
+    ]
+    if wrong:
+        raise RequestValidationError(wrong)
+
+
 Anybody = Annotated[Caller, Depends(Allowed(*Role))]
 Decider = Annotated[Caller, Depends(Allowed(Role.DECIDER))]
 Reviewer = Annotated[Caller, Depends(Allowed(Role.REVIEWER))]
@@ -91,7 +110,7 @@ _WRONG: Final[dict[int | str, dict[str, Any]]] = {
         404: "There is no such decision",
         409: "Decided already, beyond the margin, or a key of another body",
         413: "The body is too large",
-        422: "The body is not what this route reads",
+        422: "The query or the body is not what this route reads",
         503: "The store is away or too much waits: nothing was answered",
     }.items()
 }
@@ -99,7 +118,7 @@ _WRONG: Final[dict[int | str, dict[str, Any]]] = {
 
 def wrong(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the answers of a route beside the right one, for the OpenAPI document."""
-    return {status: _WRONG[status] for status in (401, 403, 503, *statuses)}
+    return {status: _WRONG[status] for status in (401, 403, 422, 503, *statuses)}
 
 
 def create_app(desk: Desk, *, claim: str = "") -> FastAPI:
@@ -122,6 +141,7 @@ def create_app(desk: Desk, *, claim: str = "") -> FastAPI:
         summary="Labels or REJECTED, within a margin over all given labels.",
         version=__version__,
         lifespan=lifespan,
+        dependencies=[Depends(refuse_unknown_query)],  # of the pages too
         docs_url=None,  # these pages ask other servers for scripts
         redoc_url=None,
     )
@@ -156,7 +176,7 @@ def _add_decisions(app: FastAPI, desk: Desk) -> None:
     @app.post(
         "/decide",
         response_model=bodies.DecideAnswer,
-        responses=wrong(400, 409, 413, 422),
+        responses=wrong(400, 409, 413),
         summary="Decide on rows, one after the other",
     )
     async def decide(
@@ -178,7 +198,7 @@ def _add_decisions(app: FastAPI, desk: Desk) -> None:
 
     @app.get(
         "/decisions/{id}",
-        responses=wrong(404, 422),
+        responses=wrong(404),
         summary="How a decision stands now",
     )
     def decision(id: Id, caller: Follower) -> bodies.Standing:
@@ -189,7 +209,7 @@ def _add_decisions(app: FastAPI, desk: Desk) -> None:
 
 
 def _add_queue(app: FastAPI, desk: Desk) -> None:
-    @app.get("/queue", responses=wrong(422), summary="What waits for a person, oldest first")
+    @app.get("/queue", responses=wrong(), summary="What waits for a person, oldest first")
     def queue(
         caller: Reviewer,
         after: Annotated[int, Query(ge=-1, le=bodies.LARGEST_ID)] = -1,
@@ -212,7 +232,7 @@ def _add_queue(app: FastAPI, desk: Desk) -> None:
 
     @app.post(
         "/queue",
-        responses=wrong(400, 413, 422),
+        responses=wrong(400, 413),
         summary="Decide up to 1,000, one after the other, each whole or not at all",
     )
     async def reviews(caller: Reviewer, body: bodies.ReviewsBody) -> bodies.ReviewsAnswer:
@@ -221,7 +241,7 @@ def _add_queue(app: FastAPI, desk: Desk) -> None:
 
     @app.post(
         "/queue/{id}",
-        responses=wrong(400, 404, 409, 413, 422),
+        responses=wrong(400, 404, 409, 413),
         summary="Deliver the model's label, overrule it, or withdraw one",
     )
     async def review(id: Id, caller: Reviewer, body: bodies.ReviewBody) -> bodies.Standing:
@@ -246,7 +266,10 @@ def _add_counts(app: FastAPI, desk: Desk) -> None:
 
     @app.get(
         "/healthz",
-        responses={503: {"model": bodies.Health, "description": "The store is away"}},
+        responses={
+            422: _WRONG[422],
+            503: {"model": bodies.Health, "description": "The store is away"},
+        },
         summary="Whether decisions can be made",
     )
     def healthz() -> Response:

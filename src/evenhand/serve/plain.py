@@ -49,7 +49,7 @@ class Plain:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
         ours = scope["type"] == "http" and scope["path"] == PATH and scope["method"] == "POST"
-        asks = self._who_asks(scope) if ours else None
+        asks = self._who_asks(scope) if ours and not scope["query_string"] else None
         if asks is None:
             await self._app(scope, receive, send)
             return
