@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest, chi2
+from scipy.stats import binom, binomtest, chi2, norm
 
 from evenhand.fairness import fairness_report
 from evenhand.fairness.yardstick import Yardstick
@@ -105,6 +105,19 @@ def test_noisy_shares_tell_the_errors_without_bias() -> None:
 
     assert abs(z(clip=False)) < 4.9
     assert abs(z(clip=True)) > 4.9
+
+
+@pytest.mark.parametrize("beyond", [-0.3, 1.2])
+def test_an_error_that_noise_took_out_of_its_range_keeps_its_interval(beyond: float) -> None:
+    noise = np.random.default_rng(2).normal(0, 0.5, 300)
+    wrong = beyond + noise - noise.mean()
+    shares = np.stack([1 - wrong, wrong], axis=1)
+    error = Yardstick.of_shares(shares, np.zeros(300, dtype=np.int64)).error
+    reach = norm.ppf(0.975) * noise.std(ddof=1) / np.sqrt(300)
+    nearest = float(np.clip(beyond, 0, 1))
+    ends = np.clip([nearest - reach, nearest + reach], 0, 1)
+    assert (error.value, error.low, error.high) == pytest.approx((nearest, *ends))
+    assert error.high - error.low > 0.05  # it does not pass for exact
 
 
 def test_a_gain_by_noisy_shares_alone_is_seldom_called_better() -> None:

@@ -534,7 +534,9 @@ def test_a_model_no_better_than_the_majority_class_is_announced_first(shares: An
 def test_without_test_rows_the_released_answers_are_the_yardstick(shares: Any) -> None:
     report = ModelReport.of(shares.model)
     assert report.yardstick is shares.model.public_yardstick_
-    assert "Error by the released answers" in render(report)
+    page, error = render(report), report.yardstick.error
+    assert "Error by the released answers" in page
+    assert f"95% interval {error.low:.3f} to {error.high:.3f}; always predicting" in page
 
 
 def test_a_plan_that_was_charged_together_says_which_noise_its_sums_carry() -> None:

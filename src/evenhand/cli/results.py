@@ -422,5 +422,9 @@ def _by_answers(fitted: FittedModel) -> list[tuple[str, str]]:
     found = fitted.yardstick
     if found is None:
         return []
-    beside = [f"{words}: {error.value:.4f}" for words, error in found.rows(fitted.class_names)]
-    return [("error by the released answers", "; ".join([f"{found.error.value:.4f}", *beside]))]
+    errors = [("error by the released answers", found.error)]
+    errors += [(f"  {words}", error) for words, error in found.rows(fitted.class_names)]
+    return [
+        (words, f"{e.value:.4f}, {e.level:.0%} interval {e.low:.4f} to {e.high:.4f}")
+        for words, e in errors
+    ]

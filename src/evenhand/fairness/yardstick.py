@@ -162,14 +162,16 @@ class Yardstick:
 
         def error_of(decisions: Any) -> Estimate:
             wrong = 1.0 - shares[rows, decisions]
-            value, low, high = _mean(wrong, level)
-            low, high = (min(max(end, 0.0), 1.0) for end in (low, high))
+            mean, _, high = _mean(wrong, level)
+            # A mean that noise took out of [0, 1] keeps its interval: cut to 0 as well, it would
+            # pass for exact. No true error gets further from the mean by the move.
+            value, reach = min(max(mean, 0.0), 1.0), high - mean
             return Estimate(
                 name="error_rate",
                 definition=DEFINITION,
-                value=min(max(value, low), high),
-                low=low,
-                high=high,
+                value=value,
+                low=max(value - reach, 0.0),
+                high=min(value + reach, 1.0),
                 level=level,
                 n=n,
             )

@@ -175,7 +175,7 @@ class ModelReport(Report):
     def compared(self) -> str:
         """The errors to read the model's error beside, in a few words."""
         rows = () if self.yardstick is None else self.yardstick.rows(self.classes)
-        return "; ".join(f"{words}: {error.value:.3f}" for words, error in rows)
+        return "; ".join(f"{words}: {e.value:.3f} [{e.low:.3f}, {e.high:.3f}]" for words, e in rows)
 
     @property
     def notion(self) -> Notion | None:

@@ -258,8 +258,11 @@ class ModelRecord(Record):
                 f"{self.report.compared}"
             )
         if self.report.yardstick is not None:
-            error = self.report.yardstick.error.value
-            return f"Error by the released answers: {error:.4f}; {self.report.compared}"
+            error = self.report.yardstick.error
+            return (
+                f"Error by the released answers: {error.value:.4f}, {error.level:.0%} interval "
+                f"{error.low:.4f} to {error.high:.4f}; {self.report.compared}"
+            )
         return None
 
     @property
