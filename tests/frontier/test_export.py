@@ -34,12 +34,30 @@ def test_runs_survive_a_table_with_every_digit(tmp_path: Path, run_of: Make, nam
         run_of(method="non-private", epsilon=math.inf, seconds=math.nan, delta=math.nan),
         run_of(seed=3, gap=math.nan, gap_interval=(math.nan, math.nan), groups=()),
         run_of(seed=4, data_kind="synthetic stand-in", gap_name="error_parity_rest"),
+        run_of(seed=5, majority_error=0.1 + 0.2, error_without_margin=1 / 3, no_better=False),
+        run_of(seed=6, majority_error=0.25, no_better=True),
     ]
     file = WRITERS[name](runs, tmp_path / name)
     again = read_runs(file)
     assert [run.to_dict() for run in again] == [run.to_dict() for run in runs]
     assert [run.key for run in again] == [run.key for run in runs]
     assert read_runs(WRITERS[name]([], tmp_path / f"none-{name}")) == []
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_table_of_before_the_yardsticks_is_read(tmp_path: Path, run_of: Make, name: str) -> None:
+    runs = [run_of(majority_error=0.25, error_without_margin=0.2, no_better=True)]
+    file = WRITERS[name](runs, tmp_path / name)
+    read, write = (
+        (pd.read_csv, pd.DataFrame.to_csv)
+        if name.endswith("csv")
+        else (pd.read_parquet, pd.DataFrame.to_parquet)
+    )
+    lost = ["majority_error", "error_without_margin", "no_better"]
+    write(read(file).drop(columns=lost), file, index=False)
+    (again,) = read_runs(file)
+    assert again.key == runs[0].key
+    assert (math.isnan(again.majority_error), again.no_better) == (True, None)
 
 
 def test_a_table_is_flat_and_its_numbers_are_numbers(tmp_path: Path, run_of: Make) -> None:

@@ -2,8 +2,8 @@
 
 A table has one row per run and these columns: ``key``, what was asked for (``data``,
 ``fingerprint``, ``method``, ``seed``, ``arguments`` as JSON), the objectives, and the other fields
-of ``Run``; intervals are two columns each, and ``groups`` and ``guarantee`` are JSON. What is not
-finite is an empty cell. Nothing is lost on the way back.
+of ``Run``; intervals are two columns each, and ``groups``, ``guarantee`` and ``no_better`` are
+JSON. What is not finite is an empty cell. Nothing is lost on the way back.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ from evenhand import _checks
 from evenhand._arrow import require_arrow
 from evenhand.frontier.run import Run, Setting
 
-_AS_JSON: Final = ("groups", "guarantee")
+_SINCE: Final = ("majority_error", "error_without_margin", "no_better")
+"""Columns that tables of earlier versions lack."""
+_AS_JSON: Final = ("groups", "guarantee", "no_better")
 _INTERVALS: Final = ("error_interval", "gap_interval")
-_NUMBERS: Final = ("epsilon", "delta", "error", "gap", "coverage", "mu_squared", "seconds")
+_NUMBERS: Final = (
+    *("epsilon", "delta", "error", "gap", "coverage", "mu_squared", "seconds"),
+    *_SINCE[:2],
+)
 
 PUBLISHED_COLUMNS: Final = {
     "data": "name of the data set",
@@ -71,7 +76,7 @@ def read_runs(path: str | Path) -> list[Run]:
     ValueError
         If a column is missing, or a cell cannot be read; the message says in which line.
     """
-    file = Path(path)
+    file, needed = Path(path), [name for name in _columns() if name not in _SINCE]
     if file.suffix == ".parquet":
         require_arrow()
         frame = pd.read_parquet(file)
@@ -83,9 +88,9 @@ def read_runs(path: str | Path) -> list[Run]:
             }
             for i, row in enumerate(frame.to_dict(orient="records"))
         ]
-        _require(file, frame.columns, _columns())
+        _require(file, frame.columns, needed)
         return [_run_of(file, line, row) for line, row in enumerate(rows, start=1)]
-    return [_run_of(file, line, row) for line, row in _lines(file, _columns(), _columns())]
+    return [_run_of(file, line, row) for line, row in _lines(file, _columns(), needed)]
 
 
 def read_published(path: str | Path) -> list[Run]:
@@ -180,15 +185,14 @@ def _require(file: Path, header: Iterable[str], needed: Sequence[str]) -> None:
 
 def _run_of(file: Path, line: int, row: Mapping[str, Any]) -> Run:
     try:
-        cell = {name: _number(name, str(row[name])) for name in _numeric()}
+        cell = {name: _number(name, str(row[name])) for name in _numeric() if name in row}
         setting = {name: str(row[name]) for name in ("data", "fingerprint", "method")}
-        values: dict[str, Any] = {name: cell[name] for name in _NUMBERS}
+        values: dict[str, Any] = {name: cell[name] for name in _NUMBERS if name in cell}
         for name in _INTERVALS:
             values[name] = (cell[f"{name}_low"], cell[f"{name}_high"])
         for name in ("fairness_kind", "command", "measured_on", "gap_name", "data_kind"):
             values[name] = str(row[name])
-        for name in _AS_JSON:
-            values[name] = json.loads(row[name])
+        values |= {name: json.loads(row[name]) for name in _AS_JSON if name in row}
         values["setting"] = setting | {
             "arguments": json.loads(row["arguments"]),
             "seed": int(row["seed"]),
