@@ -78,6 +78,8 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
     words = " ".join(again.stdout.split())
     assert "0 settings trained" in words
     assert "4 were there already" in words
+    assert "If one has changed since, take another --out" in again.stderr
+    assert "changed since" not in first.stderr
     assert said["cost"]["sentence"] in words
     assert " setting " not in words  # nothing but epsilon differs within a method
     assert "Publishing 4 runs on" in words
@@ -223,7 +225,7 @@ def test_settings_that_cannot_be_trained_are_counted_with_their_reason(spec: Pat
     ((reason, n),) = json.loads(result.stdout)["skipped"].items()
     assert n == 1
     assert "costs more for one answer" in reason
-    assert "1 settings cannot be trained" in result.stderr
+    assert "1 setting cannot be trained" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -232,6 +234,7 @@ def test_settings_that_cannot_be_trained_are_counted_with_their_reason(spec: Pat
         (("margin", "margn"), (), "does not know the key 'margn'. Did you mean 'margin'?"),
         (("private.csv", "privat.csv"), (), "privat.csv"),
         (("", ""), ("--jobs", "0"), "--jobs must be at least 1, or -1"),
+        (("", ""), ("--out", "grid.toml"), "--out grid.toml is a file, and a frontier is a folder"),
         (("", ""), ("--backend", "rai"), "--backend must be one of 'processes', 'ray', got 'rai'"),
         (("", ""), ("--backend", "ray"), "--backend ray needs --votes: a private folder that all"),
         (("", ""), ("--train", "0" * 32), "which no setting of the grid has"),

@@ -113,6 +113,8 @@ def frontier(given: FrontierOptions) -> None:
                 f"--jobs must be at least 1, or -1 for one per core, and at most {MOST_JOBS:,}, "
                 f"got {given.jobs}."
             )
+        if given.out.exists() and not given.out.is_dir():
+            raise ValueError(f"--out {given.out} is a file, and a frontier is a folder. Name one.")
         with _workers(given.backend, given.votes):
             given.out.mkdir(parents=True, exist_ok=True)
             with RunStore(given.out / RUNS_FILE if given.store is None else given.store) as runs:
@@ -139,7 +141,13 @@ def frontier(given: FrontierOptions) -> None:
             title = grid.title or grid.data.name
             summary["page"] = str(write_page(found, given.out / PAGE, title=title, cost=cost))
     for reason, n in summary["skipped"].items():
-        note(f"{n} settings cannot be trained: {reason}")
+        note(f"{n} setting{'s'[: n != 1]} cannot be trained: {reason}")
+    if done.n_before and grid.data.has_files:
+        note(
+            "note: settings are told apart by names, columns and roles, never by rows: those that "
+            "were there are of the tables as they were then. If one has changed since, take "
+            "another --out."
+        )
     if useless:
         note(
             f"warning: {useless:,} of {len(found):,} runs are no better than always predicting the "
