@@ -85,6 +85,9 @@ def test_private_runs_have_a_price_that_is_said_first() -> None:
     other = replace(cost.parts[0], neighbors="add or remove one")
     both = replace(cost, parts=(*cost.parts, other))
     assert "2 prices of made-up are" in visible(render(runs, title="T", cost=both))
+    assert "not on this page" not in text
+    more = visible(render(runs[:3], title="T", cost=cost))
+    assert "That counts 1 run on the same data that is not on this page. Choosing" in more
 
 
 def test_stand_in_data_is_said_with_what_it_is() -> None:

@@ -122,6 +122,8 @@ class Counted:
     """Settings that are not drawn."""
     cost: ReleaseCost
     """Of all of them together."""
+    beside: int
+    """Runs that the cost counts too, and the page does not show: of other grids."""
     stand_in_words: str | None
     """What the stand-in data are."""
 
@@ -150,6 +152,7 @@ class Counted:
             as_printed=sum(run.as_printed for run in runs),
             left_out=data["left_out"],
             cost=cost,
+            beside=max(0, sum(part.n_runs for part in cost.parts) - kinds["private"]),
             stand_in_words=stand_in,
         )
 
