@@ -47,8 +47,10 @@ def test_an_interval_is_not_torn_apart_on_a_screen_of_80_columns(
     monkeypatch.setenv("COLUMNS", "80")
     table = pd.read_csv(decisions)
     table["sex"] = table["sex"] + " of fourteen"
+    table["race"] = table["race"] + " with a name of many words"
     table.to_csv(decisions, index=False)
     words = ("assess", decisions, "--groups-private", "sex", "--label", "loan", "--epsilon", "1")
+    words += ("--groups-private", "race")
     lines = [line for line in run(*words).stdout.splitlines() if "[" in line]
     assert lines
     assert all(line.count("[") == line.count("]") for line in lines)
@@ -72,6 +74,29 @@ def test_a_misspelt_group_is_named_with_the_option_that_named_it(
 ) -> None:
     line = refuse("assess", decisions, "--groups-private", "sx", "--epsilon", "1")
     assert "no column 'sx', which --groups-private names. Did you mean 'sex'?" in line
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--groups-private", "sex"], "by --groups-private and by --groups-private"),
+        (["--groups-private", "loan", "--label", "loan"], "by --label and by --groups-private"),
+        (["--label", "prediction"], "by --prediction and by --label"),
+    ],
+)
+def test_a_column_has_one_role(
+    decisions: str, refuse: Callable[..., str], more: list[str], said: str
+) -> None:
+    words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1")
+    assert f"is named {said}. Name it once" in refuse(*words, *more)
+
+
+def test_the_positive_class_is_said_where_rates_are_about_it(decisions: str, run: Run) -> None:
+    words = ("assess", decisions, "--groups-private", "sex", "--epsilon", "1", "--label", "loan")
+    for order, last in (("granted,refused", "refused"), ("refused,granted", "granted")):
+        said = " ".join(run(*words, "--classes", order).stdout.split())
+        assert f"Positive is '{last}', the last class" in said
+        assert f"decided {last}" in said
 
 
 def test_a_place_that_is_taken_is_refused(decisions: str, refuse: Callable[..., str]) -> None:

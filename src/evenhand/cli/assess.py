@@ -52,7 +52,8 @@ class AssessOptions(ReadsTables):
         str | None,
         typer.Option(
             metavar="A,B,...",
-            help="All classes, of which some may have been decided for nobody.",
+            help="All classes, of which some may have been decided for nobody. Of two the last is "
+            "the positive one.",
             show_default="those that occur, which are then taken as public",
         ),
     ] = None
@@ -98,6 +99,7 @@ def assess(given: AssessOptions) -> None:
     from evenhand.estimators.group_shares import cost_of_table
     from evenhand.privacy import Budget, BudgetExceeded
 
+    _require_apart(given)
     accounts.require_whole(given.ledger, given.account_epsilon)
     if given.out is not None:  # before anything is spent
         require_place(given.out, overwrite=given.overwrite)
@@ -152,6 +154,22 @@ def assess(given: AssessOptions) -> None:
             show(*_parts(found), *([] if account is None else [accounts.in_words(account)]))
 
 
+def _require_apart(given: AssessOptions) -> None:
+    """Refuse a column with two roles, or named twice."""
+    labels = {"--prediction": given.prediction, "--label": given.label}
+    named = [*labels.items(), *(("--groups-private", name) for name in given.groups_private)]
+    first: dict[str, str] = {}
+    for option, name in named:
+        if name is None:
+            continue
+        if name in first:
+            raise ValueError(
+                f"The column {name!r} is named by {first[name]} and by {option}. Name it once: one "
+                f"column has one role."
+            )
+        first[name] = option
+
+
 def _parts(found: Assessment) -> list[str | Table]:
     """Return an assessment for people."""
     shown: list[str | Table] = [str(found.guarantee_)]
@@ -161,7 +179,10 @@ def _parts(found: Assessment) -> list[str | Table]:
             table((f"gaps by {view.by}", "value", "95 % interval"), rows),
             _groups(found, view),
         ]
-    return [*shown, _NOTE.format(scale=found.scale)]
+    note = _NOTE.format(scale=found.scale)
+    if len(found.classes) == 2 and found.views[0].counts.knows_truth:
+        note += f" Positive is {found.classes[1]!r}, the last class; --classes names them in order."
+    return [*shown, note]
 
 
 _UNDECIDED = (

@@ -92,7 +92,12 @@ def group_table(
         for group, n, rates, error in groups
         for first, name, rate in zip([True] + [False] * len(rates), classes, rates, strict=False)
     ]
-    return table(("group", "rows", *heads, *(["error"] * bool(groups[0][3]))), rows)
+    known = bool(groups[0][3])
+    made = table(("group", "rows", *heads, *(["error"] * known)), rows)
+    for i in range(-1 - known, 0):  # numbers stay whole, and names of groups are folded
+        widest = max(len(row[i]) for row in rows)
+        made.columns[i].no_wrap = len(str(made.columns[i].header)) <= widest
+    return made
 
 
 def plain(value: Any) -> Any:
