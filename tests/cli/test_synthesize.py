@@ -263,6 +263,16 @@ def test_the_list_of_generators_says_what_each_says_of_itself() -> None:
         assert kind.words
 
 
+def test_rates_of_more_than_two_classes_are_refused_where_the_schema_says_so(
+    town: Path, refuse: Callable[..., str]
+) -> None:
+    Schema.declared({"job": ["clerk", "nurse", "smith"]}).save("schema.json")
+    asked = ["job" if word == "loan" else word for word in ASKED]
+    said = refuse(*asked, "--schema", "schema.json", "--fairness", "both")
+    assert "moves the shares of two classes, and the schema declares 3 of 'job'" in said
+    assert not list(town.glob("made*"))
+
+
 def test_rows_keep_what_is_publicly_known(town: Path, run: Run, refuse: Callable[..., str]) -> None:
     rng = np.random.default_rng(0)
     frame = pd.read_csv("private.csv")
@@ -382,6 +392,10 @@ BAD = {
     "a condition twice": (
         ["--where", "job=nurse", "--where", "job=cook", "--save", "kept"],
         "--where names 'job' twice",
+    ),
+    "a condition on what --fairness spreads": (
+        ["--where", "sex=F", "--fairness", "both", "--save", "kept"],
+        "--where sex= asks for rows of one of them. Leave one of the two out",
     ),
     "a schema that is none": (["--schema", "private.csv"], "private.csv is not a JSON file"),
     "an absent file": (["--test", "nowhere.csv"], "There is no file nowhere.csv"),

@@ -132,7 +132,7 @@ class SynthesizeOptions(ReadsPrivate):
         choice(
             MOVED,
             help="Move the labels' shares within groups so that models of the rows treat groups "
-            "more alike. For two classes; with both, fewer rows of the second class are drawn.",
+            "more alike. For two classes; with both, fewer rows of the rarer class are drawn.",
             rich_help_panel=_ROWS,
         ),
     ] = "none"

@@ -192,7 +192,8 @@ class Tables(SyntheticData):
         def rules() -> None:
             self.constraints = constraints_of(given.constraint or (), rows, self.schema)
 
-        together((partial(self._read_where, drawn_by, rows), rules, self._require_save))
+        where = partial(self._read_where, drawn_by, rows)
+        together((where, rules, self._require_two_classes, self._require_save))
         if given.test is not None:
             self.test = self._parsed(read_rows(given.test, columns=learnt), given.test)
             conditions = (given.label, *given.sensitive)  # before anything is spent
@@ -223,6 +224,11 @@ class Tables(SyntheticData):
         asked = [_asked(text, columns) for text in given.where or ()]
         self.where = dict(asked)
         for name, value in self.where.items():
+            if name in (given.label, *given.sensitive) and given.fairness != "none":
+                raise ValueError(
+                    f"--fairness says the shares of label and groups, and --where {name}= asks for "
+                    f"rows of one of them. Leave one of the two out."
+                )
             if value is None and name in (given.label, *given.sensitive):
                 raise ValueError(
                     f"--where {name}= asks for rows without a value, and the label and the groups "
@@ -236,6 +242,18 @@ class Tables(SyntheticData):
             table = TypedTable.of(rows.iloc[:0][[column.name for column in declared]])
             codec = TableCodec.of(Schema(columns=tuple(declared)), table, ())
             Wanted.of(codec, self._conditions(codec), ())
+
+    def _require_two_classes(self) -> None:
+        """Refuse --fairness for a label of more classes, where the schema says how many it has."""
+        if self.given.fairness == "none" or self.schema is None:
+            return
+        label = next((c for c in self.schema.columns if c.name == self.given.label), None)
+        if label is not None and len(label.categories) not in (0, 2):
+            raise ValueError(
+                f"--fairness moves the shares of two classes, and the schema declares "
+                f"{len(label.categories)} of {label.name!r}. Leave it out; --balance spreads any "
+                f"number of classes evenly."
+            )
 
     def _conditions(self, codec: TableCodec) -> dict[str, Any]:
         """Return what --where asks of these columns, LOW..HIGH of numbers and dates as a range."""

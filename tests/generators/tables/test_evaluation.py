@@ -273,6 +273,18 @@ def test_of_several_ways_down_the_mildest_that_serves_is_taken(
     assert len(tried) == (taken + 1 if gaps[taken] <= gap else len(gaps))
 
 
+@pytest.mark.parametrize("learnt", [0.02, 0.24, 0.5])
+def test_both_asks_for_fewer_rows_of_the_rarer_class_whatever_its_name(learnt: float) -> None:
+    trial = SimpleNamespace(n_groups=2, moved=lambda base, mix: base, larger_gap=lambda odds: 0.0)
+    _, *rare = even_rates_module._down(trial, learnt)  # type: ignore[arg-type]
+    _, *frequent = even_rates_module._down(trial, 1 - learnt)  # type: ignore[arg-type]
+    first = max(np.log(learnt / (1 - learnt)), -even_rates_module.FARTHEST)
+    assert rare == pytest.approx([first - 0.5 * i for i in range(len(rare))])
+    assert -even_rates_module.FARTHEST <= rare[-1] < 0.5 - even_rates_module.FARTHEST
+    if learnt < 0.5:
+        assert frequent == pytest.approx([-base for base in rare])
+
+
 def test_what_cannot_be_moved_is_refused() -> None:
     frame = table().fillna({"job": "none"})
     made = MarginalSynthesizer(noise=SeededNoise(0)).fit(

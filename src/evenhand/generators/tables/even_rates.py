@@ -56,9 +56,9 @@ def even_rates(
     fairness : {"equalized-odds", "demographic-parity", "both"}
         The rate of a group: the mean of its true and false positive rates, how often the second
         class is predicted, or, with "both", whichever mixture of these two leaves the larger of the
-        two gaps smallest. "both" also asks for fewer rows of the second class, from its learnt
+        two gaps smallest. "both" also asks for fewer rows of the rarer class, from its learnt
         share down to where both gaps are at most ``gap``: with groups whose labels differ, a
-        model that says yes less often has less room for either gap. Where none is, the most rows of
+        model that says it less often has less room for either gap. Where none is, the most rows of
         it are kept with which the larger gap is within one standard error of the smallest found.
     amount : float
         How much of the way to go, in [0, 1]; the log-odds are multiplied by it. Not for "both".
@@ -84,7 +84,7 @@ def even_rates(
     if known.sizes[0] != 2:
         raise ValueError(
             f"even_rates moves the odds of two classes, and {known.names[0]!r} has "
-            f"{known.sizes[0]}. Use balance=('label', 'sensitive')."
+            f"{known.sizes[0]}. Use balance=('label', 'sensitive') (--balance label,sensitive)."
         )
     trial = Trial.of(generator, as_generator(random_state))
     if fairness == "both":
@@ -97,11 +97,12 @@ def even_rates(
 
 
 def _down(trial: Trial, learnt: float) -> Iterable[FloatArray]:
-    """Log-odds of the second class per group, with fewer and fewer rows of it."""
+    """Log-odds of the second class per group, with fewer and fewer rows of the rarer one."""
     yield np.zeros(trial.n_groups)
-    start = float(np.clip(logit(learnt), -FARTHEST, 0.0))
-    for base in np.arange(start, -FARTHEST - 1e-9, -STEP):
-        yield min((trial.moved(float(base), mix) for mix in MIXES), key=trial.larger_gap)
+    start = float(np.clip(logit(learnt), -FARTHEST, FARTHEST))
+    way = -1.0 if learnt <= 0.5 else 1.0
+    for far in np.arange(abs(start), FARTHEST + 1e-9, STEP):
+        yield min((trial.moved(way * float(far), mix) for mix in MIXES), key=trial.larger_gap)
 
 
 def _mildest(trial: Trial, ways: Iterable[FloatArray], gap: float) -> FloatArray:
