@@ -26,6 +26,10 @@ _NULLABLE: Final[dict[type, str]] = {
 }
 
 
+EXACT_DIGITS: Final = 15
+"""Decimal digits up to which a float64 tells all numbers apart."""
+
+
 def without_nulls(values: Any) -> Any:
     """Return a nullable or categorical column of truth values or whole numbers as a plain array.
 
@@ -109,6 +113,13 @@ def as_pandas(values: Any) -> Any:
 
 
 def _frame(frame: nw.DataFrame[Any]) -> pd.DataFrame:
+    # Of decimals pandas makes Python objects, which are numbers by no dtype.
+    exact = [
+        name
+        for name, kind in frame.schema.items()
+        if isinstance(kind, nw.Decimal) and getattr(kind, "precision", 99) <= EXACT_DIGITS
+    ]
+    frame = frame.with_columns(nw.col(name).cast(nw.Float64) for name in exact)
     kinds = {name: _NULLABLE.get(type(kind)) for name, kind in frame.schema.items()}
     # Of whole numbers with gaps pandas makes floats, which do not hold them beyond 2 ** 53.
     gaps = [name for name in frame.columns if _is_whole(frame[name]) and frame[name].null_count()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,8 @@ def test_days_of_parquet_come_back_as_days(town: Path, run: Run, stream: bool) -
     stored = pa.Table.from_pandas(frame, preserve_index=False)
     days = pa.array(np.where(frame.index % 9 == 0, None, born), type=pa.date32())
     stored = stored.append_column("born", days).append_column("seen", days.cast("timestamp[ms]"))
+    owed = pa.array([Decimal(i % 700) / 4 for i in frame.index], pa.decimal128(9, 2))
+    stored = stored.append_column("owed", owed)
     Path("rows").mkdir()
     pq.write_table(stored, "rows/0.parquet")
     run("synthesize", "rows" if stream else "rows/0.parquet", *ASKED[2:-4], "--out", "made.parquet")
@@ -160,6 +163,8 @@ def test_days_of_parquet_come_back_as_days(town: Path, run: Run, stream: bool) -
     assert made.schema.field("born").type == pa.date32()
     assert pa.types.is_timestamp(made.schema.field("seen").type)
     assert 0 < made["born"].null_count < len(made)
+    assert made.schema.field("owed").type == pa.float64()
+    assert 60 < np.mean(made["owed"].to_numpy()) < 115
 
 
 def test_dates_of_a_csv_that_the_schema_declares_come_back_in_iso_8601(

@@ -1,4 +1,5 @@
 import gzip
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -6,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evenhand._frames import as_pandas
 from evenhand.datasets import read_table
 from evenhand.datasets.files import tables_written
 
@@ -69,6 +71,22 @@ def test_a_parquet_column_is_what_it_is_stored_as_whether_or_not_values_miss(
     assert frame.dtypes.astype(str).tolist() == ["Int8", "boolean", "float64"]
     assert frame["n"].tolist() == [1, pd.NA]
     assert frame["b"].tolist() == [pd.NA, True]
+
+
+def test_decimals_of_parquet_are_numbers_as_far_as_floats_hold_them(tmp_path: Path) -> None:
+    amounts = [Decimal("12.30"), None, Decimal("-0.07")]
+    stored = pa.table(
+        {f"d{n}": pa.array(amounts, pa.decimal128(n, 2)) for n in (6, 15, 16, 38)}
+        | {"largest": pa.array([Decimal("9999999999999.99")] * 3, pa.decimal128(15, 2))}
+    )
+    pq.write_table(stored, tmp_path / "t.parquet")
+    frame = read_table(tmp_path / "t.parquet")
+    assert frame.dtypes.astype(str).tolist() == [*["float64"] * 2, *["object"] * 2, "float64"]
+    assert frame["d15"].tolist()[::2] == [12.3, -0.07]
+    assert frame["d15"].isna().tolist() == [False, True, False]
+    assert frame["d38"].tolist() == amounts
+    assert repr(frame["largest"].tolist()[0]) == "9999999999999.99"
+    assert as_pandas(stored).dtypes.tolist() == frame.dtypes.tolist()
 
 
 def test_text_among_numbers_leaves_the_column_as_written(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._arrow import pa, pq, require_arrow
-from evenhand._frames import DAYS, as_pandas
+from evenhand._frames import DAYS, EXACT_DIGITS, as_pandas
 from evenhand.datasets.columns import refuse_repeated
 from evenhand.datasets.csv_cells import as_written
 
@@ -82,8 +82,9 @@ def read_table(
         field, NA, N/A, NaN, nan and ?. An apostrophe before = + - @ is taken away, which was put
         there so that no spreadsheet runs the cell. Of Parquet: as stored; whole numbers and truth
         values some of which are missing are Int64, ... and boolean, and days (date32) are
-        datetime64[s], of which ``attrs`` keep that they are days. What a column means is decided
-        later, by a ``Schema`` of public rows.
+        datetime64[s], of which ``attrs`` keep that they are days; decimals of at most 15 digits
+        are float64, which holds each. What a column means is decided later, by a ``Schema`` of
+        public rows.
 
     Raises
     ------
@@ -129,7 +130,7 @@ def _parquet(content: bytes, path: Path) -> pd.DataFrame:
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is not a Parquet file: {first_line(error)}.") from None
     # Of plain whole numbers and truth values pandas makes floats and objects where some miss, and
-    # objects of days.
+    # objects of days and of decimals.
     named = [name for name in stored.column_names if name in frame and _is_lost(stored[name])]
     known = as_pandas(stored.select(named))
     frame = frame.assign(**known)
@@ -140,7 +141,8 @@ def _parquet(content: bytes, path: Path) -> pd.DataFrame:
 def _is_lost(stored: Any) -> bool:
     gaps, kind = bool(stored.null_count), stored.type
     plain = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    return bool((gaps and plain) or pa.types.is_date32(kind))
+    exact = pa.types.is_decimal(kind) and kind.precision <= EXACT_DIGITS
+    return bool((gaps and plain) or pa.types.is_date32(kind) or exact)
 
 
 def _check_how(separator: str | None, encoding: str | None) -> None:
