@@ -240,7 +240,12 @@ class DecisionStore:
                         reject_option=json.dumps(option.to_dict()),
                     )
                 )
-        option.resume(json.loads(self.counts().reject_option))
+        try:
+            option.resume(json.loads(self.counts().reject_option))
+        except StateOfAnotherModel as error:
+            raise StateOfAnotherModel(
+                f"{self} counts other labels: {error} A store of its own is named with --store."
+            ) from None
         ours = json.dumps(reader.made_of, sort_keys=True)
         with self.transaction("opened", write=True) as db:
             self._database.in_turn(db)
