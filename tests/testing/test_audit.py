@@ -296,7 +296,7 @@ def test_a_small_method_without_a_defect_passes() -> None:
         ("scale follows the data", "of another kind, size or scale"),
         ("noise left out", "settles 1 uses, and noise was added 0 times"),
         ("noise twice", "puts the same noise on two sums"),
-        ("published", "published beside the door: known.json"),
+        ("published", "published beside the ledger: known.json"),
     ],
 )
 def test_a_defect_is_named(defect: str, words: str) -> None:

@@ -7,7 +7,7 @@ history of releases (``evenhand.testing.door``). Then
 1. *sensitivity*: each released sum may move by what its mechanism declares, in its mechanism's norm
    and in units of the noise that was really asked for, and by no more; each number of noise stands
    on one sum; both fits ask for the same releases;
-2. *nothing beside the door*: with the same releases both fits must publish the same files, bit for
+2. *nothing beside the ledger*: with the same releases both fits must publish the same files, bit for
    bit, or something of a record leaves un-noised;
 3. *noise*: what the fit's own source draws is drawn many times, and a likelihood ratio test of the
    two neighbors gives a lower bound on mu, with stated confidence (``evenhand.testing.attack``).
@@ -167,7 +167,7 @@ def _compare(
             name for name in {**published, **other} if published.get(name) != other.get(name)
         ]
         if changed:
-            problems.append(f"published beside the door: {', '.join(changed)}")
+            problems.append(f"published beside the ledger: {', '.join(changed)}")
     pairs = list(zip(first.releases, second.releases, strict=False))
     moves = tuple(movement(a, b) for a, b in pairs)
     for at, move in enumerate(moves):
