@@ -35,6 +35,12 @@ def test_half_the_noise_is_refuted_in_words_with_exit_code_3(run: Run) -> None:
 
 
 @pytest.mark.slow
+def test_half_the_noise_of_a_table_is_refuted_by_as_many_samples_as_that_takes(run: Run) -> None:
+    """Five thousand draws of a table: eight seconds."""
+    assert "refuted: assess." in run("audit", "assess", "--half-noise", exit_code=3).stdout
+
+
+@pytest.mark.slow
 def test_whole_fits_are_attacked_in_both_modes(run: Run) -> None:
     """Six hundred fits: half a minute."""
     said = run("audit", "marginal, replace one", "--statistics", "--runs", "100", "--json").stdout

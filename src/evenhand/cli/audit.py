@@ -100,7 +100,7 @@ def _audited(case: Case, runs: int, statistics: bool, noise: Any) -> dict[str, A
     found = audit_sensitivity(case, noise=noise)
     tried = [one for one in found if not one.skipped]
     worst = max(tried, key=lambda one: (one.refuted, one.mu_moved))
-    attacks = [attack_noise(case, runs=runs, noise=noise)]
+    attacks = [attack_noise(case, runs=runs * case.more_runs, noise=noise)]
     if statistics:
         (neighbor,) = (one for one in neighbors_of(case.rows) if one.name == worst.neighbor)
         attacks += [

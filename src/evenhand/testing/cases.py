@@ -305,7 +305,8 @@ def _assessment() -> Case:
             noise=noise,
         )
 
-    return Case(name="assess", fit=fit, rows=table(), relation="add or remove one")
+    relation = "add or remove one"
+    return Case(name="assess", fit=fit, rows=table(), relation=relation, more_runs=5)
 
 
 SMALL_TABLES: Final[Settings] = {
