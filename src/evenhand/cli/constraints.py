@@ -62,8 +62,9 @@ def _rules(
     if len(parts) == 1 or not all(parts) or re.search(r"[<>=]", "".join(parts[::2])):
         raise ValueError(f"{_KNOWN}; it compares by <= and >= alone, got {text!r}.")
     if [part in rows for part in parts[::2]] == [False, True, False] and parts[1] == parts[3]:
-        ends = [_value(parts[i], parts[2], rows) for i in (0, 4)]
-        yield _range(parts[2], *(ends if parts[1] == "<=" else ends[::-1]), declared)
+        first, last = (_value(parts[i], parts[2], rows) for i in (0, 4))
+        low, high = (first, last) if parts[1] == "<=" else (last, first)
+        yield _range(parts[2], low, high, declared)
         return
     for (left, right), sign in zip(pairwise(parts[::2]), parts[1::2], strict=True):
         low, high = (left, right) if sign == "<=" else (right, left)
