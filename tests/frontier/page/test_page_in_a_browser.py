@@ -290,6 +290,16 @@ def test_the_list_is_sorted_and_its_first_is_the_most_accurate(fresh: Any) -> No
     fresh.locator("#list thead button[data-by=accuracy]").click()
 
 
+def test_the_button_says_how_many_rows_it_will_show(fresh: Any) -> None:
+    listed, more = fresh.locator("#list tbody tr:visible"), fresh.locator("#more")
+    for n, left in ((30, 100), (130, 30)):
+        assert listed.count() == n
+        assert more.inner_text() == f"Show {left} more"
+        more.click()
+    assert listed.count() == 160
+    assert not more.is_visible()
+
+
 def visible_rows(page: Any) -> list[Any]:
     return [row for row in page.locator("#list tbody tr").all() if row.is_visible()]
 

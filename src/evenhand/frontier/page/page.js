@@ -360,6 +360,7 @@ function fillList() {
       + many(order.length, noun())) + " within the limits. Up and down keys move, Enter chooses."
     : "Nothing is within the limits.";
   $("more").hidden = n === order.length;
+  $("more").textContent = "Show " + Math.min(100, order.length - n) + " more";
   $("list").parentNode.hidden = !order.length;
   document.querySelectorAll("#list thead th").forEach(function (cell) {
     var mine = cell.firstChild.dataset.by === state.sort.by;
