@@ -340,6 +340,22 @@ def test_rows_without_a_prediction_are_counted_apart(protected: Any) -> None:
     assert (found.n_unanswered, found.n_rows) == (37, len(predicted) - 37)
 
 
+def test_rows_of_one_unit_make_every_interval_of_the_report_wider(protected: Any) -> None:
+    truth, said, groups = protected.truth, protected.predicted, np.asarray(protected.groups)
+    ids = np.repeat(np.arange(len(said)), 4)
+    once = fairness_report(truth, said, groups)
+    many = fairness_report(truth[ids], said[ids], groups[ids], units=ids)
+    one, other = (ModelReport.of(protected.model, measured=m).measured for m in (once, many))
+    assert one is not None
+    assert other is not None
+    assert (one.n_units, other.n_units) == (None, len(said))
+    for group, alike in zip(one.rates, other.rates, strict=True):
+        for a, b in zip(group, alike, strict=True):
+            assert (b.low, b.high) == pytest.approx((a.low, a.high), abs=5e-3)
+    words = render(ModelReport.of(protected.model, measured=many))
+    assert f"{len(said):,} units, some with several rows, are taken as independent" in words
+
+
 def test_without_true_labels_there_is_no_error(protected: Any) -> None:
     measured = fairness_report(None, protected.predicted, protected.groups)
     report = ModelReport.of(protected.model, measured=measured)

@@ -35,8 +35,8 @@ class FairnessReport:
         is a series of these names.
     groups, classes : tuple of str
         Names, in the order of every table here.
-    rates : ndarray of float64, shape (n_groups, n_classes)
-        ``P(Yhat = k' | Z = z)`` among the answered; NaN for a group without answers.
+    tally : Tally
+        The answers by group and class, by unit too where units were given.
     selection : tuple of Estimate
         Selection rate per group of the ``positive`` class; empty without one.
     errors : tuple of Estimate
@@ -53,7 +53,7 @@ class FairnessReport:
     estimates: tuple[Estimate, ...]
     groups: tuple[str, ...]
     classes: tuple[str, ...]
-    rates: FloatArray
+    tally: Tally
     selection: tuple[Estimate, ...]
     errors: tuple[Estimate, ...]
     coverage: Coverage
@@ -62,8 +62,16 @@ class FairnessReport:
 
     def __post_init__(self) -> None:
         shape = (len(self.groups), len(self.classes))
-        if self.rates.shape != shape:
-            raise ValueError(f"rates must have shape {shape}, got {self.rates.shape}.")
+        if self.tally.counts.shape != shape:
+            raise ValueError(f"tally must have shape {shape}, got {self.tally.counts.shape}.")
+
+    @property
+    def rates(self) -> FloatArray:
+        """``P(Yhat = k' | Z = z)`` among the answered; NaN for a group without answers.
+
+        Shape (n_groups, n_classes).
+        """
+        return self.tally.rates
 
     def __iter__(self) -> Iterator[str]:
         return (estimate.name for estimate in self.estimates)
@@ -227,7 +235,7 @@ def fairness_report(
         estimates=tuple(estimates),
         groups=codes.names,
         classes=names,
-        rates=tally.rates,
+        tally=tally,
         selection=(
             () if positive is None else metrics.selection_rates(tally, positive, level=level)
         ),

@@ -13,7 +13,6 @@ from evenhand.fairness import FairnessReport
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.metrics import selection_rates
 from evenhand.fairness.notions import notion_named
-from evenhand.fairness.tally import Tally
 
 REFERENCES: Final[Mapping[str, str]] = {
     "rest": "all other groups together",
@@ -66,6 +65,8 @@ class Measured:
     """Test rows without a prediction."""
     level: float
     """Level of each interval by itself."""
+    n_units: int | None
+    """Units of which these rows are, where some have several."""
     error: Estimate | None
     """Share of wrong predictions; None where no true labels were given."""
     errors: tuple[Estimate, ...]
@@ -100,9 +101,8 @@ class Measured:
                 f"predictions, with classes=model.classes_."
             )
         given = found.coverage.given.sum(axis=1)
-        tally = _counted(found, given)
         level = found.estimates[0].level
-        columns = [selection_rates(tally, k, level=level) for k in range(len(classes))]
+        columns = [selection_rates(found.tally, k, level=level) for k in range(len(classes))]
         error = [estimate for estimate in found.estimates if estimate.name == "error_rate"]
         gaps = [Gap.of(e) for e in found.estimates if e.name != "error_rate"]
         kinds = [gap.kind for gap in gaps]
@@ -113,6 +113,7 @@ class Measured:
             sizes=tuple(int(n) for n in given),
             n_unanswered=int(found.coverage.offered.sum() - given.sum()),
             level=level,
+            n_units=found.estimates[0].n_units,
             error=error[0] if error else None,
             errors=found.errors,
             rates=tuple(zip(*columns, strict=True)),
@@ -139,9 +140,3 @@ def _name(kind: str) -> str:
 def known(estimate: Estimate) -> bool:
     """Whether there was a record to measure on."""
     return not np.isnan(estimate.value)
-
-
-def _counted(found: FairnessReport, given: Any) -> Tally:
-    """Return the counts behind the rates: a rate times its total is a whole number again."""
-    counts = np.rint(np.nan_to_num(found.rates) * given[:, None]).astype(np.int64)
-    return Tally(counts=counts)
