@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evenhand._units import ids_of
-from evenhand.cli.tables import _units
+from evenhand.cli.tables import unit_ids
 from evenhand.datasets import read_table
 from evenhand.datasets.columns import TypedTable
 from evenhand.privacy import DiscreteNoise
@@ -194,7 +194,7 @@ def test_how_one_id_is_written_moves_no_other_unit(written: str, odd: str, tmp_p
     def dealt(ids: list[str]) -> np.ndarray:
         (tmp_path / "ids.csv").write_text("\n".join(["id", *ids]))
         column = TypedTable.of(read_table(tmp_path / "ids.csv"))["id"]
-        return by_unit(_units(column), 5, KEY).teacher[:-1]
+        return by_unit(unit_ids(column), 5, KEY).teacher[:-1]
 
     ids = [written.format(i) for i in range(1, 40)]
     with_point = any("." in name or "e" in name for name in (ids[0], odd))
