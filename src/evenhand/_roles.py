@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -29,22 +30,15 @@ class Roles:
     """Features to learn as they are, although inspection would stop at them."""
 
     def __post_init__(self) -> None:
-        unit = () if self.unit is None else (self.unit,)
-        first: dict[str, str] = {}
-        for role, columns in (
-            ("label", (self.label,)),
-            ("sensitive", self.sensitive),
-            ("unit", unit),
-            ("drop", self.drop),
-            ("keep", self.keep),
-        ):
-            for column in columns:
-                if column in first:
-                    raise ValueError(
-                        f"The column {column!r} is named by {first[column]} and by {role}. Name it "
-                        f"once: one column has one role."
-                    )
-                first[column] = role
+        one_role_each(
+            (
+                ("label", self.label),
+                *(("sensitive", column) for column in self.sensitive),
+                ("unit", self.unit),
+                *(("drop", column) for column in self.drop),
+                *(("keep", column) for column in self.keep),
+            )
+        )
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -56,3 +50,17 @@ class Roles:
         """Columns that no model reads."""
         unit = () if self.unit is None else (self.unit,)
         return frozenset((*self.conditions, *unit, *self.drop))
+
+
+def one_role_each(named: Iterable[tuple[str, str | None]]) -> None:
+    """Refuse a column that stands twice among roles and the columns that they name, if any."""
+    first: dict[str, str] = {}
+    for role, column in named:
+        if column is None:
+            continue
+        if column in first:
+            raise ValueError(
+                f"The column {column!r} is named by {first[column]} and by {role}. Name it once: "
+                f"one column has one role."
+            )
+        first[column] = role

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evenhand._roles import one_role_each
 from evenhand.cli import accounts, options
 from evenhand.cli.command import command_of
 from evenhand.cli.console import emit, group_table, note, show, table
@@ -99,7 +100,13 @@ def assess(given: AssessOptions) -> None:
     from evenhand.estimators.group_shares import cost_of_table
     from evenhand.privacy import Budget, BudgetExceeded
 
-    _require_apart(given)
+    one_role_each(
+        (
+            ("--prediction", given.prediction),
+            ("--label", given.label),
+            *(("--groups-private", name) for name in given.groups_private),
+        )
+    )
     accounts.require_whole(given.ledger, given.account_epsilon)
     if given.out is not None:  # before anything is spent
         require_place(given.out, overwrite=given.overwrite)
@@ -152,22 +159,6 @@ def assess(given: AssessOptions) -> None:
             emit(found.to_dict() | state)
         else:
             show(*_parts(found), *([] if account is None else [accounts.in_words(account)]))
-
-
-def _require_apart(given: AssessOptions) -> None:
-    """Refuse a column with two roles, or named twice."""
-    labels = {"--prediction": given.prediction, "--label": given.label}
-    named = [*labels.items(), *(("--groups-private", name) for name in given.groups_private)]
-    first: dict[str, str] = {}
-    for option, name in named:
-        if name is None:
-            continue
-        if name in first:
-            raise ValueError(
-                f"The column {name!r} is named by {first[name]} and by {option}. Name it once: one "
-                f"column has one role."
-            )
-        first[name] = option
 
 
 def _parts(found: Assessment) -> list[str | Table]:

@@ -47,13 +47,17 @@ class Clusters:
 
     @property
     def n_units(self) -> int:
-        """Units that have a record."""
-        return len(np.unique(self.unit))
+        """Units with a record that some rate is taken among."""
+        return len(np.unique(self.unit[self._counts]))
 
     @property
     def overlap(self) -> bool:
         """Whether a unit has records in two groups, whose rates so hang together."""
-        return self.n_units < len(self.unit)
+        return self.n_units < int(self._counts.sum())
+
+    @property
+    def _counts(self) -> BoolArray:
+        return np.asarray((self.trials > 0).any(axis=1))
 
     def of_groups(self) -> FloatArray:
         """Return the design effects on the rates of the groups, (n_groups, n_rates), at least 1."""

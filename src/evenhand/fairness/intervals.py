@@ -53,7 +53,9 @@ class Estimate:
     n_empty: int = 0
     """Rates without a record. They are left out of ``value`` and widen the interval."""
     n_units: int | None = None
-    """Independent units among the records, where some have several; None: every record is one."""
+    """Independent units among the records, where some have several: the level then rests on an
+    estimated design effect (``clusters``). None: every record is taken as one.
+    """
 
     def __post_init__(self) -> None:
         _checks.open_unit("level", self.level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,11 +191,7 @@ def fairness_report(
     if n_classes < 2:
         raise ValueError(f"classes must name at least two classes, got {names!r}.")
     predicted = answers("y_pred", y_pred, n_classes)
-    whose = None
-    if units is not None:
-        ids = ids_of(units)
-        _checks.same_length(y_pred=predicted, units=ids)
-        whose = unit_codes(ids)
+    whose = None if units is None else unit_codes(units, y_pred=predicted)
     size = (codes.n_groups, n_classes)
     tally = Tally.of(codes.codes, predicted, *size, units=whose)
     estimates = _gaps(tally, positive, level, needs_labels=False)
@@ -252,9 +248,11 @@ def fairness_report(
     )
 
 
-def unit_codes(units: ArrayLike) -> IntArray | None:
-    """Return a code of its unit for each row (n,); None where no unit has two."""
-    names, codes = np.unique(ids_of(units), return_inverse=True)
+def unit_codes(units: ArrayLike, **of: Sized) -> IntArray | None:
+    """Return a code of its unit for each row (n,), as many as ``of``; None where none has two."""
+    ids = ids_of(units)
+    _checks.same_length(**of, units=ids)
+    names, codes = np.unique(ids, return_inverse=True)
     return codes.astype(np.int64) if len(names) < len(codes) else None
 
 

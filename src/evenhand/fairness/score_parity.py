@@ -161,6 +161,7 @@ def generalized_demographic_parity(
         level=level,
         n=len(z),
         n_empty=n_groups - len(np.unique(z)),
+        n_units=None if units is None else len(np.unique(whose)),
     )
 
 
