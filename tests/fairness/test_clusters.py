@@ -143,6 +143,27 @@ def test_ratios_of_repeated_records_are_as_wide_as_those_of_units() -> None:
         assert narrow.ratio_low > b.ratio_low + 0.03
 
 
+@pytest.mark.parametrize("said", [[0, 1, 1, 0, 1], [-1, -1, 1, 0, 1], [-1] * 5])
+def test_a_group_without_rows_or_answers_can_be_anything(said: list[int]) -> None:
+    names: tuple[str, ...] = ("a", "b", "c")
+    found = fairness_report(
+        [0, 1, 1, 0, 0],
+        said,
+        list("aabba"),
+        classes=[0, 1],
+        positive=1,
+        group_names=names,
+        units=[1, 1, 2, 2, 3],
+    )
+    ratios = impact_ratios(found.tally, 1, names)
+    for estimate in (found.errors[2], found.selection[2]):
+        assert (estimate.low, estimate.high) == (0.0, 1.0)
+    assert (ratios[2].rate_low, ratios[2].rate_high) == (0.0, 1.0)
+    assert found["error_rate"].n_units == len(
+        {u for u, k in zip([1, 1, 2, 2, 3], said, strict=True) if k >= 0}
+    )
+
+
 def test_one_unit_tells_as_much_as_one_record() -> None:
     found = rate_of(np.ones(50, dtype=np.bool_), np.zeros(50, dtype=np.int64))
     once = rate_of(np.ones(1, dtype=np.bool_), None)

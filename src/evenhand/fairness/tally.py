@@ -44,7 +44,8 @@ class UnitCounts:
     ) -> Clusters:
         """Return successes and trials as they are counted in a table, of one group or of all."""
         of = slice(None) if group is None else self.group == group
-        successes, trials = (c.reshape(len(c), -1) for c in counted(self.counts[of]))
+        found = counted(self.counts[of])
+        successes, trials = (c if c.ndim == 2 else c[:, None] for c in found)
         return Clusters(
             unit=self.unit[of],
             group=self.group[of],

@@ -232,7 +232,7 @@ def _gain_of_counts(
         by = 1.0 if clusters is None else clusters.of_all()[0, 0]
         return np.stack(clopper_pearson(successes / by, trials / by, error=errors))
 
-    errors_q, errors_p = joint_errors(error)
+    errors_q, errors_p = joint_errors(error, independent=q[2] is None)
     gains = limits(q, errors_q)[:, None] * (2.0 * limits(p, errors_p) - 1.0)[None]
     return float(gains.min()), float(gains.max())
 
