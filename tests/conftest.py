@@ -18,6 +18,7 @@ sys.path[:0] = [str(Path(__file__).with_name(name)) for name in ("reseed", "post
 import hypothesis.core  # noqa: E402 - the threads must be set first
 import pytest  # noqa: E402 - as above
 import sqlalchemy as sa  # noqa: E402 - as above
+import unseeded  # noqa: E402 - as above
 from hypothesis import settings  # noqa: E402 - as above
 from postgres_server import PostgresServer, postgres_programs  # noqa: E402 - as above
 
@@ -60,7 +61,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     if pinned is not None and not pinned.kwargs.get("reason"):
         raise pytest.UsageError(f"{item.nodeid}: pinned(reason=...) says why the seeds must stay")
     exempt = isinstance(item, pytest.DoctestItem) or pinned is not None
-    with reseed.unshifted() if exempt else nullcontext():
+    fresh = item.get_closest_marker("fresh")
+    if fresh is not None and not fresh.kwargs.get("reason"):
+        raise pytest.UsageError(f"{item.nodeid}: fresh(reason=...) says why draws must be new ones")
+    with (
+        reseed.unshifted() if exempt else nullcontext(),
+        nullcontext() if fresh else unseeded.drawn_by(item.nodeid),
+    ):
         return (yield)
 
 

@@ -8,11 +8,14 @@ import pickle
 
 import numpy as np
 import pytest
+import unseeded
 from runs import FALSE_ALARM
 from scipy import stats
 
 from evenhand.privacy import Budget, DiscreteNoise, FloatNoise, Ledger, SeededNoise
 from evenhand.privacy.noise import LARGEST_SCALE, InversionNoise, Noise, NoPrivacy
+
+pytestmark = pytest.mark.fresh(reason="the sources of noise themselves, OpenDP's among them")
 
 N = 15_000
 N_EXACT = {"gaussian": 15_000, "laplace": 30_000}  # heavier tails show their scale less
@@ -55,6 +58,15 @@ def test_discrete_noise_has_the_probabilities_of_its_definition(
     assert p_value_discrete(draw(scale, (N_EXACT[kind],)), kind, scale) > FALSE_ALARM
     # The test would see noise that is 10 % too small.
     assert p_value_discrete(draw(0.9 * scale, (N_EXACT[kind],)), kind, scale) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("scale", [1.5, 40.0, 400.0])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_what_other_tests_draw_in_place_of_opendp_has_its_distribution(
+    kind: str, scale: float
+) -> None:
+    with unseeded.drawn_by(kind):
+        test_discrete_noise_has_the_probabilities_of_its_definition(DiscreteNoise(), kind, scale)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
