@@ -474,7 +474,7 @@ def pfguard_mnist(script: Any) -> Checks:
 
 
 def pfguard_sampling(script: Any) -> Checks:
-    """Critics of teachers without fair sampling: the signal to noise, and KL as far as seeds spread."""
+    """Critics of teachers without fair sampling: the signal to noise, and KL beside its spread."""
     row = rows("pfguard_sampling")[0]
     found = script.measure(script.settings()[0], 0)
     yield from exact(row["name"], [row["snr"]], [found["snr"]], "signal to noise")
