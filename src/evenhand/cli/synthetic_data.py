@@ -450,7 +450,11 @@ class Pictures(SyntheticData):
         given = self.given
         named: dict[str, Any] = {"label": given.label, "sensitive": given.sensitive}
         self.private = ImageData.from_npz(given.private, **named, unit=given.unit)
-        self.test = None if given.test is None else ImageData.from_npz(given.test, **named)
+        if given.test is not None:
+            from evenhand.generators.images.evaluation import require_measurable
+
+            self.test = ImageData.from_npz(given.test, **named)
+            require_measurable(self.test, self.private, "private")  # before anything is spent
 
     def fit(self, generator: ImageSynthesizer, **how: Any) -> None:
         """Learn from the private pictures."""
