@@ -162,6 +162,12 @@ class Tables(SyntheticData):
 
     def refuse(self) -> None:
         """Refuse a name that is no table's."""
+        if self.given.out.suffix == ARRAYS:
+            raise ValueError(
+                f"--out {self.given.out} is for pictures, and they are learnt from a file {ARRAYS} "
+                f"with the array images; {self.given.private} is read as a table. Pictures that "
+                f"a table lists are read in Python: ImageData.from_csv."
+            )
         require_table_name(self.given.out)
 
     def read(self) -> None:

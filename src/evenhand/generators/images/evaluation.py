@@ -96,6 +96,7 @@ def evaluate_images(
     random_state : int
         Seeds models, choices and bootstrap.
     """
+    test, train = test.decoded(), None if train is None else train.decoded()
     require_measurable(test, synthetic, "synthetic")
     classes = sorted({text_of(value) for value in test.y})
     groups = encode_groups(_known(test, "test"))
