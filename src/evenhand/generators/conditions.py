@@ -12,6 +12,7 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._checks import did_you_mean
 from evenhand._numerals import text_of
+from evenhand.datasets.columns import refuse_repeated
 from evenhand.generators.rounding import Rounding
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
@@ -223,6 +224,8 @@ def require_conditions(conditions: object) -> None:
             f"conditions must be a mapping such as {{'sex': 'F'}}, or a DataFrame of one line per "
             f"row, got {conditions!r:.60}."
         )
+    if isinstance(conditions, pd.DataFrame):
+        refuse_repeated(map(str, conditions.columns), "table of conditions")
 
 
 def require_lines(n: int | None, conditions: pd.DataFrame) -> None:
