@@ -136,6 +136,21 @@ def test_a_model_is_drawn_by_what_its_margin_is_on_and_asked_with_groups_if_it_n
     assert GapDisplay.from_estimator(plain, X, y, groups).margin is None
 
 
+def test_a_class_that_could_be_a_refusal_is_refused_and_so_are_labels_of_two_kinds() -> None:
+    X = np.linspace(-1, 1, 40)[:, None]
+    y, groups = np.where(X[:, 0] > 0, 1, -1), ["a", "b"] * 20
+    model = NonPrivateClassifier().fit(X, y, X_public=X)
+    # Every row with the answer -1 was left out as refused, and the gap was 0.
+    for truth in (y, None):
+        with pytest.raises(ValueError, match="classes_ of the model holds -1 as a class"):
+            GapDisplay.from_estimator(model, X, truth, groups)
+    for labels in (y, y.astype(float), pd.Series(y, dtype="Int64")):
+        with pytest.raises(ValueError, match="y_true holds -1 as a class, which stands for REJECT"):
+            GapDisplay.from_predictions(labels, model.predict(X), groups)
+    with pytest.raises(TypeError, match=r"texts beside other values.*y_true.astype\(str\)"):
+        CoverageDisplay.from_predictions(y > 0, groups, y_true=np.where(y > 0, "yes", "no"))
+
+
 def test_names_that_are_not_there_are_refused(said: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"pos_label must be one of .*got 'maybe'"):
         GapDisplay.from_predictions(None, said["said"], said["group"], pos_label="maybe")

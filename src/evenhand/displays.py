@@ -22,7 +22,7 @@ from evenhand._extras import MissingExtra
 from evenhand.datasets.schema import Schema
 from evenhand.estimators.fitted import FittedModel
 from evenhand.fairness.intervals import Estimate
-from evenhand.fairness.labels import report_of_labels, selection_among
+from evenhand.fairness.labels import refuse_rejected, report_of_labels, selection_among
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.trace import Coverage
 from evenhand.frontier.page.estimates import of_runs, of_settings, setting_numbers
@@ -173,6 +173,7 @@ class GapDisplay(Display):
         The margin is drawn where ``metric`` is the gap that it bounds.
         """
         fitted = FittedModel.of(estimator)
+        refuse_rejected("classes_ of the model", fitted.classes)
         kept = _kept_by(fitted)
         if kept is not None and (y is not None or not kept.needs_labels):
             bounded = f"{kept.key}_{kept.reference}"

@@ -170,7 +170,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "margin": ({"margin": -0.1}, ValueError, r"margin must lie in \[0, 1\]"),
     "threshold": ({"threshold": 0.9}, ValueError, "Says has no predict_proba"),
     "high": ({"estimator": Weighs(), "threshold": 2}, ValueError, r"threshold must lie in \[0, 1"),
-    "minus one": ({"estimator": Says([-1, 1])}, ValueError, "hold -1, which stands for REJECTED"),
+    "minus one": ({"estimator": Says([-1, 1])}, ValueError, "classes holds -1 as a class"),
     "reference": ({"reference": "all"}, ValueError, "reference must be one of 'rest'"),
 }
 

@@ -22,6 +22,7 @@ from evenhand.fairness.gate import StateFile
 from evenhand.fairness.gate.calibrated import GateCalibration
 from evenhand.fairness.gate.gate import notions_of
 from evenhand.fairness.groups import encode_groups, known_or_not
+from evenhand.fairness.labels import refuse_rejected
 from evenhand.fairness.notion import RateNotion
 from evenhand.fairness.notions import require_notion
 from evenhand.fairness.tally import JointTally
@@ -453,11 +454,7 @@ def _checked_classes(fitted: FittedModel, classes: ArrayLike | None) -> Array:
             "it may predict. Fit it first, or pass classes=, every class that may come."
         )
     found = column_or_1d(classes)
-    if REJECTED in found.tolist():
-        raise ValueError(
-            f"The classes {found.tolist()} hold {REJECTED}, which stands for REJECTED: an answer "
-            "could not be told from a refusal. Give this class another label before training."
-        )
+    refuse_rejected("classes", found)
     return np.asarray(found)
 
 

@@ -31,6 +31,13 @@ def report_of_labels(
     seen = set(predicted[~refused]) | (set() if truth is None else set(truth))
     if not seen:
         raise ValueError("y_pred holds no answer, so there is no rate to draw.")
+    if len({isinstance(value, str) for value in seen}) > 1:
+        raise TypeError(
+            "y_true and y_pred hold texts beside other values, so that no answer of the one kind "
+            "is a label of the other. Write them alike, as with y_true.astype(str)."
+        )
+    if truth is not None:
+        refuse_rejected("y_true", truth)
     order: Callable[[Any], Any] = lambda value: (str(type(value)), value)  # noqa: E731
     classes = sorted(seen, key=order)
     if len(classes) == 1:
@@ -69,6 +76,15 @@ def selection_among(
     return fairness_report(
         None, codes, groups, classes=classes, positive=positive, group_names=names
     ).selection
+
+
+def refuse_rejected(name: str, labels: ArrayLike) -> None:
+    """Refuse labels of which one is -1, which stands for a refusal among predictions."""
+    if REJECTED in np.asarray(labels).tolist():
+        raise ValueError(
+            f"{name} holds {REJECTED} as a class, which stands for REJECTED: an answer could not "
+            f"be told from a refusal. Give this class another label, before training too."
+        )
 
 
 def _refused(said: Array) -> BoolArray:
