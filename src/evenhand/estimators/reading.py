@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +31,6 @@ from evenhand.privacy.noise import Noise
 from evenhand.privacy.subsampled import secret_coins
 from evenhand.teachers.partition import chosen_units
 from evenhand.typing import Array, IntArray
-
-_RANGES: Final = "evenhand.fairness.Grouping.of_public(public_columns, bins={{{name!r}: 4}})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -294,7 +292,7 @@ def _groups_to_draw(of_private: Any, n: int) -> GroupCodes:
     """Return the groups of the private rows, between which rows are drawn apart."""
     groups = None
     if of_private is not None:
-        refuse_many_values(of_private, way_out=_RANGES)
+        refuse_many_values(of_private)
         groups = encode_groups(of_private)
     _require_groups(groups, n, private_given=False, rows="private")
     assert groups is not None
@@ -310,7 +308,7 @@ def groups_of_public(
         groups = encode_groups(given)
         _checks.same_length(X_public=X_public, sensitive_features_public=groups)
         if needed:
-            refuse_many_values(given, way_out=_RANGES)
+            refuse_many_values(given)
     if needed:
         _require_groups(groups, set_aside, private_given=private_given)
     return groups

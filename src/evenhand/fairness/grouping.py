@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.groups import encode_groups, sensitive_columns
 from evenhand.typing import FloatArray
 
 MERGED: Final = "other (merged)"
@@ -20,6 +20,9 @@ MERGED: Final = "other (merged)"
 
 MOST_VALUES: Final = 50
 """Values of a sensitive column above which they are no groups any more."""
+
+RANGES: Final = "evenhand.fairness.Grouping.of_public(public_columns, bins={{{name!r}: 4}})"
+"""How numbers become few groups in Python."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +159,7 @@ def ranges(cuts: Sequence[float]) -> list[str]:
     return [f"below {words[0]}", *between, f"{words[-1]} and above"]
 
 
-def refuse_many_values(sensitive_features: Any, *, way_out: str) -> None:
+def refuse_many_values(sensitive_features: Any, *, way_out: str = RANGES) -> None:
     """Refuse a sensitive column with so many values that its groups say nothing, as ages do.
 
     Raises
@@ -165,13 +168,7 @@ def refuse_many_values(sensitive_features: Any, *, way_out: str) -> None:
         For a column of more than 50 values. How many there are is not said: the rows may be
         private.
     """
-    if isinstance(sensitive_features, pd.Series | pd.DataFrame):
-        frame = _frame(sensitive_features)
-    else:
-        array = np.asarray(sensitive_features, dtype=object)
-        frame = pd.DataFrame(array.reshape(len(array), -1) if array.size else [])
-    for name in frame.columns:
-        column = frame[name]
+    for name, column in sensitive_columns(sensitive_features):
         if column.nunique() > MOST_VALUES:
             numeric = pd.to_numeric(column, errors="coerce").notna().all()
             raise ValueError(

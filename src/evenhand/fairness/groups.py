@@ -170,7 +170,7 @@ class _Column:
 
 
 def _read(features: object) -> list[_Column]:
-    return [_Column.of(name, column) for name, column in _columns(features)]
+    return [_Column.of(name, column) for name, column in sensitive_columns(features)]
 
 
 def _named(columns: list[_Column], row: IntArray) -> str:
@@ -181,7 +181,7 @@ def _named(columns: list[_Column], row: IntArray) -> str:
     return ", ".join(f"{c.name}={text}" for c, text in zip(columns, texts, strict=True))
 
 
-def _columns(features: object) -> list[tuple[str, pd.Series[Any]]]:
+def sensitive_columns(features: object) -> list[tuple[str, pd.Series[Any]]]:
     """Return (name, values) per column, whatever the container."""
     if isinstance(features, GroupCodes):
         features = np.array(features.names, dtype=object)[features.codes]

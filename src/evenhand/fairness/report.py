@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._frames import refuse_other_order
 from evenhand._units import ids_of
 from evenhand._words import REFERENCES
 from evenhand.fairness import metrics
-from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.grouping import refuse_many_values
+from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.fairness.intervals import Estimate
 from evenhand.fairness.notions import known_notions
 from evenhand.fairness.score_parity import generalized_demographic_parity
@@ -22,6 +23,9 @@ from evenhand.fairness.tally import JointTally, Tally, answers
 from evenhand.fairness.trace import Coverage, coverage_table
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.typing import REJECTED, ArrayLike, FloatArray, IntArray
+
+MOST_CODES: Final = 200
+"""Codes of classes that nobody named; labels such as years would make tables of thousands."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,6 +189,8 @@ def fairness_report(
     refuse_other_order(
         y_pred=y_pred, y_true=y_true, groups=groups, probabilities=probabilities, units=units
     )
+    if group_names is None and not isinstance(groups, GroupCodes):
+        refuse_many_values(groups)
     codes = encode_groups(groups, names=group_names or getattr(groups, "names", None))
     n_classes = len(classes) if classes is not None else _n_classes(y_true, y_pred)
     names = tuple(map(str, classes)) if classes is not None else tuple(map(str, range(n_classes)))
@@ -196,6 +202,11 @@ def fairness_report(
     tally = Tally.of(codes.codes, predicted, *size, units=whose)
     estimates = _gaps(tally, positive, level, needs_labels=False)
     if probabilities is not None:
+        if (columns := np.shape(probabilities)[1:]) != (n_classes,):
+            raise ValueError(
+                f"probabilities must have a column for each of the {n_classes} classes, got "
+                f"{columns[0] if columns else 'one dimension'}. Pass what predict_proba returns."
+            )
         estimates += [
             generalized_demographic_parity(
                 probabilities,
@@ -277,6 +288,12 @@ def _n_classes(y_true: ArrayLike | None, y_pred: ArrayLike) -> int:
         array = np.asarray(labels if labels is not None else [0])
         if array.size and np.issubdtype(array.dtype, np.integer):
             largest = max(largest, int(array.max()))
+    if largest >= MOST_CODES:
+        raise ValueError(
+            f"y_true and y_pred hold codes up to {_values.quoted(largest)}, and a code is the "
+            f"place of a class among all that there are, sorted: np.searchsorted(names, labels). "
+            f"For {MOST_CODES} classes or more name them with classes=."
+        )
     return largest + 1
 
 
