@@ -91,6 +91,21 @@ def test_it_is_found_inside_of_other_pipelines() -> None:
         outer.fit(X[:300], Y[:300], **GIVEN)
 
 
+class OwnPipeline(Pipeline):
+    """Fits its steps itself, as pipelines of other libraries do."""
+
+    def fit(self, X: Any, y: Any = None, **given: Any) -> Any:
+        first, model = (step for _, step in self.steps)
+        model.fit(first.fit_transform(X), y, **given)
+        return self
+
+
+def test_a_pipeline_of_another_library_is_seen_too() -> None:
+    pipe = OwnPipeline([("scale", StandardScaler()), ("model", fair())])
+    with pytest.raises(ValueError, match="step 'scale'"):
+        pipe.fit(X[:300].to_numpy(), Y[:300], **(GIVEN | {"X_public": X[PUBLIC].to_numpy()}))
+
+
 def test_steps_that_learn_nothing_pass() -> None:
     pipe = Pipeline(
         [("none", "passthrough"), ("log", FunctionTransformer(np.cbrt)), ("model", fair())],

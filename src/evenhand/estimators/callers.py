@@ -48,9 +48,9 @@ def check_callers(name: str, *, features_are_private: bool) -> None:
     """
     repeated, charged = "", False
     for frame in _calls():
-        module = str(frame.f_globals.get("__name__", ""))
-        if module == "sklearn.pipeline" and features_are_private:
-            _refuse_fitted_steps(frame.f_locals.get("self"), name)
+        module, caller = str(frame.f_globals.get("__name__", "")), frame.f_locals.get("self")
+        if isinstance(caller, Pipeline) and features_are_private:
+            _refuse_fitted_steps(caller, name)
         elif module.startswith("evenhand.") and frame.f_code.co_name == "fit":
             charged = charged or frame.f_locals.get("ledger") is not None
         elif not repeated and module.startswith(REPEATS):
@@ -74,9 +74,7 @@ def _calls() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _refuse_fitted_steps(pipeline: Any, name: str) -> None:
-    if not isinstance(pipeline, Pipeline):
-        return
+def _refuse_fitted_steps(pipeline: Pipeline, name: str) -> None:
     for step, transformer in pipeline.steps[:-1]:
         if not _learns(transformer):
             continue
