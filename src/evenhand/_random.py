@@ -25,7 +25,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         # Older scikit-learn code passes these; the legacy stream seeds a new one.
         return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
-    if random_state is not None and not isinstance(random_state, int | np.integer):
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer | None):
         raise TypeError(
             f"random_state must be an int, a numpy Generator or None, "
             f"got {type(random_state).__name__}."

@@ -184,6 +184,8 @@ class FairPATEClassifier(MarginClassifier):
 
     def _notion(self, data: FitInputs) -> RateNotion:
         notion = super()._notion(data)
+        for name in ("student_margin", "answer_margin", "keep_order"):
+            _checks.flag(name, getattr(self, name))
         _checks.one_of("admit_by", self.admit_by, ADMIT_BY)
         _checks.open_unit("gate_level", self.gate_level)
         if notion.confidence is not None and not self.student_margin:

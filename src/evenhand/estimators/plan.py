@@ -255,9 +255,11 @@ def choose_mechanism(
                 f"epsilon or sigma, or leave mechanism=None for the sigma that fits."
             )
         return rounds, why
-    mechanism = given or default_mechanism(
-        ledger.budget, n_teachers=n_teachers, n_queries=n_queries, moves=moves
-    )
+    mechanism = given
+    if mechanism is None:
+        mechanism = default_mechanism(
+            ledger.budget, n_teachers=n_teachers, n_queries=n_queries, moves=moves
+        )
     assert not isinstance(mechanism, NoisyHistogram | Rounds)
     require_one_answer(mechanism, ledger, n_teachers=n_teachers, chosen_by_default=given is None)
     if given is not None:
