@@ -62,6 +62,57 @@ def test_the_parts_of_fit_that_are_missing_are_named(
         parts.fit(model, X_public=parts.X_public[:0], sensitive_features_public=[])
 
 
+@pytest.mark.parametrize("fitted", [False, True], ids=["fit", "predict"])
+def test_no_message_quotes_rows_and_labels_that_have_the_wrong_shape(
+    settings: dict[str, Any], fitted: bool
+) -> None:
+    X, y, said = np.arange(1800.0).reshape(600, 3) + 0.123, np.arange(600) > 300, []
+    model = PATEClassifier(settings["budget"], n_teachers=20, random_state=0)
+    model.fit(X, y, X_public=X[::2] + 0.5)
+    for rows in (X[:, 0], X[:, 0].tolist(), X * 1j):
+        with bad("^X: (Expected 2D array|Complex data not supported).*") as caught:
+            model.predict(rows) if fitted else model.fit(rows, y, X_public=X)
+        said.append(str(caught.value))
+    assert "Reshape your data" in said[0]
+    with bad("^y: Complex data not supported") as caught:
+        model.fit(X, np.arange(600) % 2 * 0.123j, X_public=X)
+    assert not any(".123" in words for words in [*said, str(caught.value)])
+
+
+def test_an_array_is_not_read_where_columns_have_names(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    numbers, public = parts.X[["income"]], parts.X_public[["income"]]
+    model = PATEClassifier(settings["budget"], n_teachers=20, random_state=0)
+    with bad("X_public is an array, and PATEClassifier knows its columns by name, 'income'.*Data"):
+        model.fit(numbers, parts.y, X_public=public.to_numpy())
+    model.fit(numbers, parts.y, X_public=public)
+    with bad("^X is an array.*'income'"):
+        model.predict(numbers.to_numpy())
+    with bad("^X has 0 columns"):
+        model.fit(numbers[[]], parts.y, X_public=public[[]])
+
+
+def test_labels_of_which_each_would_be_a_class_are_refused(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = PATEClassifier(settings["budget"], n_teachers=20, random_state=0)
+    with bad("y has more than 200 different values.*published.*classes="):
+        parts.fit(model, y=np.arange(600) % 201, sensitive_features_public=None)
+
+
+@pytest.mark.parametrize("name", ["student_margin", "answer_margin", "keep_order"])
+def test_a_word_is_no_yes_and_what_is_no_mechanism_no_default(
+    parts: Parts, settings: dict[str, Any], name: str
+) -> None:
+    with bad(f"{name} must be true or false, got 'no'"):
+        parts.fit(FairPATEClassifier(**(settings | {name: "no"})))
+    with bad("0 does not state 'neighbors'"):
+        parts.fit(FairPATEClassifier(**(settings | {"mechanism": 0})))
+    with bad("random_state must be an int, .* got bool"):
+        parts.fit(FairPATEClassifier(**(settings | {"random_state": True})))
+
+
 def test_groups_under_the_name_of_other_rows_get_the_name_that_was_meant(
     parts: Parts, settings: dict[str, Any]
 ) -> None:

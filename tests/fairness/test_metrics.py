@@ -373,11 +373,11 @@ def test_metrics_refuse_what_they_cannot_read() -> None:
         fairness_report([0], [0], ["a"], classes=("only",))
     with pytest.raises(ValueError, match=r"codes up to .*searchsorted.*classes="):
         fairness_report([2020, 2021], [2020, 2020], list("ab"))
-    for given, found in ([[0.5, 0.5]] * 3, "got 2"), ([0.5] * 3, "got one dimension"):
+    for chances, found in ([[0.5, 0.5]] * 3, "got 2"), ([0.5] * 3, "got one dimension"):
         with pytest.raises(ValueError, match=f"column for each of the 3 classes, {found}"):
-            fairness_report([0, 1, 2], [0, 1, 2], list("aab"), probabilities=given)
+            fairness_report([0, 1, 2], [0, 1, 2], list("aab"), probabilities=chances)
     ages = np.arange(60.0) + 0.5
-    with pytest.raises(ValueError, match="more than 50 values: .*Grouping.of_public"):
+    with pytest.raises(ValueError, match=r"more than 50 values: .*Grouping.of_public"):
         fairness_report(None, [0, 1] * 30, ages)
     known = encode_groups(ages)  # whoever encodes them says that they are groups
     assert len(fairness_report(None, [0, 1] * 30, known).groups) == 60

@@ -16,7 +16,7 @@ from evenhand.datasets.cells import CellTable
 from evenhand.datasets.columns import TypedTable, some
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.images.files import PictureFiles
-from evenhand.datasets.parquet import ParquetRows
+from evenhand.datasets.parquet import MOST_CLASSES, ParquetRows
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.fitted import columns_of
 from evenhand.typing import Array, ArrayLike, IntArray
@@ -97,20 +97,26 @@ def checked_features(estimator: Any, X: Any, *, reset: bool, name: str = "X") ->
         validate_data(estimator, pictures, reset=reset, skip_check_array=True)
         return pictures
     if hasattr(X, "iloc") and hasattr(X, "columns"):
-        if not len(X):
-            raise ValueError(f"{name} has 0 rows: found array with 0 sample(s).")
+        for n, what in zip(X.shape, ("row", "column"), strict=True):
+            if not n:
+                raise ValueError(f"{name} has 0 {what}s: at least one {what} is needed.")
         try:
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         except ValueError as error:
             raise ValueError(f"{name}: {error}{_nearest(estimator, X)}") from None
         return X
+    if not reset and (known := columns_of(estimator)):
+        raise ValueError(
+            f"{name} is an array, and {type(estimator).__name__} knows its columns by name, "
+            f"{some(known)}. Pass a DataFrame with these columns."
+        )
     try:
         array = check_array(
             X, dtype=np.float64, ensure_all_finite="allow-nan", input_name=name, estimator=estimator
         )
     except ValueError as error:
         if "could not convert" not in str(error):
-            raise
+            raise _unquoted(name, error) from _values.cause(error)
         raise ValueError(
             f"{name} must hold numbers: could not convert string to float. Pass a DataFrame, whose "
             f"columns may hold text."
@@ -144,7 +150,7 @@ def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
-    values = column_or_1d(without_nulls(as_pandas(y)), warn=True)
+    values = _one_column("y", y, warn=True)
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
         raise ValueError(
@@ -154,6 +160,12 @@ def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
     labels = _of_one_type(np.asarray(values))
     check_classification_targets(labels)
     found = np.unique(labels)
+    if estimator.classes is None and len(found) > MOST_CLASSES:
+        raise ValueError(
+            f"y has more than {MOST_CLASSES} different values, and each would be a class with a "
+            f"name that is published. Make classes of an amount first; or name the classes, which "
+            f"are public then: classes=."
+        )
     known = found if estimator.classes is None else np.unique(np.asarray(estimator.classes))
     strange = [value for value in found if value not in known]
     if strange:
@@ -166,7 +178,7 @@ def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
 
 def class_codes(y: ArrayLike | None, classes: Array, name: str) -> IntArray:
     """Return the codes of the labels of further rows; one that is no class is refused."""
-    values = np.asarray(column_or_1d(without_nulls(as_pandas(y))))
+    values = np.asarray(_one_column(name, y))
     missing = np.flatnonzero(pd.isna(values))
     if missing.size:
         raise ValueError(
@@ -183,6 +195,22 @@ def class_codes(y: ArrayLike | None, classes: Array, name: str) -> IntArray:
                 f"{_values.if_shown(_checks.did_you_mean(value, place))}"
             )
     return np.array([place[value] for value in found], dtype=np.int64)
+
+
+def _one_column(name: str, y: Any, *, warn: bool = False) -> Any:
+    """Return labels as one column."""
+    try:
+        return column_or_1d(without_nulls(as_pandas(y)), warn=warn)
+    except ValueError as error:
+        raise _unquoted(name, error) from _values.cause(error)
+
+
+def _unquoted(name: str, error: ValueError) -> ValueError:
+    """Return an error of scikit-learn without the values that it quotes below its first line."""
+    first, *more = str(error).splitlines()
+    way_out = "".join(f" {line}" for line in more if line.startswith("Reshape your data"))
+    said = f"{name}: {first.rstrip(':.')}.{way_out}"
+    return error if _values.are_shown() else ValueError(said)
 
 
 def _of_one_type(labels: Array) -> Array:
