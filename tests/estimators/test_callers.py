@@ -13,7 +13,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
@@ -25,7 +25,7 @@ from evenhand import (
     FairSharesClassifier,
     NonPrivateClassifier,
 )
-from evenhand.baselines import RandomizedResponseClassifier
+from evenhand.baselines import DPPostProcessingClassifier, RandomizedResponseClassifier
 from evenhand.estimators import EachFitIsARelease
 from evenhand.privacy import Ledger, SeededNoise
 
@@ -182,3 +182,28 @@ def test_an_account_takes_every_fit_of_a_search_and_nothing_is_warned_of() -> No
         warnings.simplefilter("error")
         cross_val_predict(fair(seed=None), X[:300], Y[:300], cv=3, params=params)
     assert account.spent == pytest.approx(3 * one, rel=1e-6)
+
+
+def test_a_search_hands_the_groups_to_the_score_of_a_model_that_needs_them() -> None:
+    budget = Budget(epsilon=20.0, delta=1e-5)
+    model = DPPostProcessingClassifier(
+        budget, n_steps=30, noise=SeededNoise(0), random_state=0
+    ).set_fit_request(sensitive_features=True, X_public=True)
+    given = {"sensitive_features": GROUPS[:300], "X_public": X[PUBLIC]}
+
+    def scores() -> Any:
+        with pytest.warns(EachFitIsARelease):
+            return cross_val_score(model, X[:300], Y[:300], params=given, cv=2, error_score="raise")
+
+    with pytest.raises(ValueError, match="pass sensitive_features="):  # unasked it gets none
+        scores()
+    model.set_score_request(sensitive_features=True)
+    assert (scores() > 0.5).all()
+
+    fitted = model.fit(X[:300], Y[:300], **given)
+    rules = [fitted, NonPrivateClassifier().fit(X, Y, X_public=X)]
+    rules[1] = rules[1].with_group_thresholds(X, GROUPS, fairness=DemographicParity(margin=0.1))
+    for rule in rules:
+        found = rule.score(X, Y, Y + 1, sensitive_features=GROUPS)  # of class 1 each row is two
+        right = [rule.predict(X, sensitive_features=GROUPS) == Y for _ in range(20)]
+        assert found == pytest.approx(np.average(np.mean(right, axis=0), weights=Y + 1), abs=0.1)

@@ -17,6 +17,7 @@ from evenhand.estimators.inputs import FitArguments, FitInputs, Progress, groups
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.pate import PATEClassifier
 from evenhand.estimators.rows_after import require_two_classes
+from evenhand.estimators.scored_by_group import ScoredByGroup
 from evenhand.estimators.spec import ACCOUNT, BUDGET, PUBLIC_ROWS, VOTES, MethodSpec, registered
 from evenhand.estimators.steps import Given, Plan, Taught
 from evenhand.fairness import DemographicParity, FairnessKind
@@ -58,7 +59,7 @@ _KINDS: Final = {
     )
 )
 @dataclass(eq=False, repr=False)
-class InterventionClassifier(PATEClassifier):
+class InterventionClassifier(ScoredByGroup, PATEClassifier):
     """Train a differentially private classifier with fairness put in at one named point.
 
     All seven points of FairPATE's Figure 1 are variants of one ``fit`` with one cost in privacy, so

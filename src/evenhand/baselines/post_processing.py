@@ -19,6 +19,7 @@ from evenhand.estimators.inputs import FitArguments, FitInputs, groups_to_decide
 from evenhand.estimators.ledgers import SeparateLedgers, own_noise, single_ledger, split_epsilon
 from evenhand.estimators.margins import Derived
 from evenhand.estimators.noisy_gradient import NoisyGradientClassifier, linear_classifier
+from evenhand.estimators.scored_by_group import ScoredByGroup
 from evenhand.estimators.spec import BUDGET, PUBLIC_ROWS, MethodSpec, registered
 from evenhand.fairness import EqualizedOdds, FairnessKind
 from evenhand.fairness.groups import GroupCodes
@@ -48,7 +49,7 @@ class Trained(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class GroupRuleClassifier(NoisyGradientClassifier):
+class GroupRuleClassifier(ScoredByGroup, NoisyGradientClassifier):
     """Base of those that train by DP-SGD and then set a rule for each group; use a subclass."""
 
     fairness: RateNotion | None = None

@@ -21,6 +21,7 @@ from evenhand.estimators.given_rows import coded_labels, may_be_pictures
 from evenhand.estimators.inputs import NOT_TAKEN, Progress, calibration_given
 from evenhand.estimators.nested import NestedValues
 from evenhand.estimators.rows_after import WAY_OUT, RowsAfter
+from evenhand.estimators.scored_by_group import ScoredByGroup
 from evenhand.estimators.spec import CALIBRATION
 from evenhand.estimators.synthetic_rows import SYNTHETIC
 from evenhand.fairness import DemographicParity
@@ -39,7 +40,7 @@ def _gives_probabilities(model: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class AutoClassifier(Arguments, ClassifierMixin, NestedValues):  # type: ignore[misc]  # untyped base
+class AutoClassifier(ScoredByGroup, Arguments, ClassifierMixin, NestedValues):  # type: ignore[misc]  # untyped base
     """Train by the method that fits the case, chosen by public numbers and wishes alone.
 
     Which one that is, and why, stands in ``docs/choosing.md``, in ``choices_``, in the report and

@@ -15,6 +15,7 @@ from evenhand.estimators.fitted import FittedModel, columns_of
 from evenhand.estimators.inputs import groups_to_decide, without_groups_of
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.saving import model_folder
+from evenhand.estimators.scored_by_group import ScoredByGroup
 from evenhand.estimators.threshold_rows import ThresholdRows, check_tightening
 from evenhand.fairness import FairnessKind
 from evenhand.fairness.intervals import Estimate
@@ -29,7 +30,7 @@ BY_PROBABILITIES = (
 )
 
 
-class GroupThresholdClassifier(ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
+class GroupThresholdClassifier(ScoredByGroup, ClassifierMixin, Shown):  # type: ignore[misc]  # untyped base
     """A fitted classifier with a claim, whose decisions are taken at thresholds by group.
 
     Made by ``model.with_group_thresholds``. For two classes.
