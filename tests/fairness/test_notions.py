@@ -159,6 +159,10 @@ def test_tables_of_another_shape_are_refused() -> None:
         EqualizedOdds(margin=0.1).gap([[1, 2], [3, 4]])
     with pytest.raises(TypeError, match="counts must hold whole numbers, got dtype float64"):
         ErrorParity(margin=0.1).gap(np.ones((2, 2, 2)))
+    with pytest.raises(ValueError, match="counts must be at least 0"):
+        ErrorParity(margin=0.1).holds(-np.ones((2, 2, 2), dtype=int))
+    with pytest.raises(TypeError, match=r"Tally or a JointTally, got list.*Tally\(counts="):
+        gap_of(ErrorParity(margin=0.1), [[1, 2], [3, 4]])  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(ValueError, match="positive must be a class from 0 to 1, got positive=2"):
         FalsePositiveParity(margin=0.1, positive=2).gap(np.ones((2, 2, 2), dtype=int))
     with pytest.raises(ValueError, match="positive must be at least 0"):

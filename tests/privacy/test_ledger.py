@@ -53,10 +53,12 @@ def ledger(budget: Budget = BUDGET, **options) -> Ledger:
     return Ledger(budget, **{"noise": SeededNoise(0), **options})
 
 
-@pytest.mark.parametrize("given", [{"budget": 3.0}, {"noise": "exact"}, {"noise": DiscreteNoise}])
+@pytest.mark.parametrize(
+    "given", [{"budget": 3.0}, {"noise": "exact"}, {"noise": DiscreteNoise}, {"unit": 3}]
+)
 def test_a_number_or_a_name_in_place_of_an_object_is_refused_in_words(given) -> None:
     with pytest.raises(
-        TypeError, match=rf"{next(iter(given))} must be a .*(Budget|DiscreteNoise)\("
+        TypeError, match=rf"{next(iter(given))} must be a .*(Budget\(|DiscreteNoise\(|got 3)"
     ):
         Ledger(**{"budget": BUDGET, **given})
 
@@ -264,6 +266,10 @@ def test_counts_are_read_before_anything_is_charged() -> None:
     mine = ledger()
     with pytest.raises(ValueError, match=r"counts must have shape \(n, n_classes\), got \(2,\)"):
         mine.release(ANSWER, [190, 60], purpose="x")
+    assert mine.spent == 0
+    for counts in ([[1.5, 2.0]], [["3", "4"]], [[True, False]], [[np.nan, 1.0]]):
+        with pytest.raises(TypeError, match=r"whole numbers of votes.*Nothing was charged"):
+            mine.release(ANSWER, counts, purpose="x")
     assert mine.spent == 0
 
 

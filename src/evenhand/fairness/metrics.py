@@ -59,6 +59,11 @@ def gap_of(notion: RateNotion, counted: Tally | JointTally, *, level: float = LE
     """
     if not isinstance(notion, RateNotion):
         raise TypeError(f"notion must be a notion of decisions, got {notion!r}.")
+    if not isinstance(counted, Tally | JointTally):
+        raise TypeError(
+            f"counted must be a Tally or a JointTally, got {type(counted).__name__}. Of a table of "
+            f"counts make one: Tally(counts=...), or JointTally(counts=...) with true classes."
+        )
     rates = rates_of(notion, counted.n_classes)
     successes, trials = rates.counted(counted.counts)
     entered = counted.totals

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._words import REFERENCES
 from evenhand.fairness.rates import Rates, exact_rate_gap
 from evenhand.typing import ArrayLike, FloatArray
@@ -162,7 +162,10 @@ class RateNotion(Notion):
     def _worst(self, counts: ArrayLike) -> Fraction:
         table = np.asarray(counts)
         rates = rates_of(self, table.shape[-1] if table.ndim else 0)
-        return exact_rate_gap(*rates.counted(table), self.reference)
+        counted = rates.counted(table)
+        if (table < 0).any():
+            raise ValueError(f"counts must be at least 0, got {_values.quoted(int(table.min()))}.")
+        return exact_rate_gap(*counted, self.reference)
 
     def values(self, probabilities: FloatArray, truth: FloatArray) -> FloatArray:
         """Return h, shape (..., n, n_rates)."""

@@ -144,10 +144,18 @@ class Ledger:
         ------
         BudgetExceeded
             If it does not fit; nothing is charged then and nothing drawn.
+        TypeError
+            If the counts are no whole numbers; nothing is charged then either.
         """
         rows: Array = np.asarray(counts)
         if rows.ndim != 2:
             raise ValueError(f"counts must have shape (n, n_classes), got {rows.shape}.")
+        if rows.size and not np.issubdtype(rows.dtype, np.integer):
+            raise TypeError(
+                f"counts must hold whole numbers of votes, records or small units, got dtype "
+                f"{rows.dtype}: sensitivity and discrete noise are stated for such. Round every "
+                f"contribution towards zero, before it is added. Nothing was charged."
+            )
         with self.reserve({mechanism: len(rows)}, purpose=purpose) as grant:
             return mechanism.decide(rows, grant.draw(mechanism, rows.shape[1]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from evenhand._checks import one_of
+from evenhand._checks import one_of, text
 from evenhand.privacy.renyi import NEIGHBORS
 
 GROUP_LABEL: Final = "change one group label"
@@ -93,6 +93,7 @@ def check_relation(unit: str, neighbors: str) -> None:
         way round: one would be read as the other.
     """
     one_of("neighbors", neighbors, NEIGHBORS)
+    text("unit", unit)
     if not unit:
         raise ValueError("unit must name whose data are protected, for example 'record'.")
     wanted = _OF_LABELS.get(neighbors)
