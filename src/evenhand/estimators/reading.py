@@ -104,6 +104,12 @@ def read_fit_inputs(
     drawn_alone = synthetic is not None and given.X_public is None
     if synthetic is not None:
         _refuse_beside(estimator, given, public_fraction, synthetic)
+    elif given.X_public is not None and public_fraction is not None:
+        raise ValueError(
+            f"X_public= and public_fraction={public_fraction!r} were both given. Leave "
+            f"public_fraction out, which sets rows of X aside and gives them away; or X_public, "
+            f"where there are no public rows."
+        )
     if drawn_alone:
         X_public = take(records.X, np.zeros(0, dtype=np.int64))
     elif given.X_public is not None:
