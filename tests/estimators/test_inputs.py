@@ -93,6 +93,24 @@ def test_an_array_is_not_read_where_columns_have_names(
         model.fit(numbers[[]], parts.y, X_public=public[[]])
 
 
+def test_rows_are_not_set_aside_beside_public_ones(parts: Parts, settings: dict[str, Any]) -> None:
+    for fraction in (0.2, "much"):
+        with bad("X_public= and public_fraction=.* were both given.*gives them away"):
+            parts.fit(FairPATEClassifier(**(settings | {"public_fraction": fraction})))
+
+
+def test_a_ledger_and_a_progress_that_are_none_are_refused_before_anything_is_charged(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = FairPATEClassifier(**(settings | {"noise": None}))
+    account = Ledger(Budget(epsilon=30.0, delta=1e-5))
+    with bad(r"progress must be a function progress\(stage, done, total\), got 'yes'"):
+        parts.fit(model, ledger=account, progress="yes")
+    assert account.spent == 0
+    with bad(r"ledger must be a Ledger, got Budget.*Ledger\(budget\)"):
+        parts.fit(model, ledger=account.budget)
+
+
 def test_labels_of_which_each_would_be_a_class_are_refused(
     parts: Parts, settings: dict[str, Any]
 ) -> None:

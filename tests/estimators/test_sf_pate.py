@@ -709,6 +709,7 @@ def test_an_alpha_that_no_model_meets_keeps_the_best_and_says_so() -> None:
         ({"fairness": DemographicParity(margin=0.1)}, "compares each group with everybody"),
         ({"fairness": "equal_odds"}, "fairness must be a notion such as"),
         ({"pull": -1.0}, "pull must be finite and >= 0"),
+        ({"step": 0.0}, "step must be finite and > 0"),
         ({"answers": "votes"}, "answers must be one of 'smoothed', 'shares', 'labels'"),
         ({"n_teachers": 0}, "n_teachers must be at least 1"),
         ({"n_teachers": 5000}, "n_teachers must be at most the number of records"),

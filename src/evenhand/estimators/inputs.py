@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from evenhand import _checks
 from evenhand._frames import refuse_other_order
 from evenhand.datasets.features.extractor import ExtractorRecord
 from evenhand.datasets.parquet import ParquetRows
@@ -80,11 +81,17 @@ class FitArguments:
         Raises
         ------
         TypeError
-            With the reason, and the way out.
+            With the reason, and the way out; also for a ledger and a progress that are none.
         """
         for name, why in NOT_TAKEN.items():
             if getattr(self, name) is not None and name not in taken:
                 raise TypeError(f"{by} does not take {name}=: {why}.")
+        if self.ledger is not None:
+            _checks.of_type("ledger", self.ledger, Ledger, "For example Ledger(budget).")
+        if self.progress is not None and not callable(self.progress):
+            raise TypeError(
+                f"progress must be a function progress(stage, done, total), got {self.progress!r}."
+            )
         for names in _ROWS:
             refuse_other_order(**{name: getattr(self, name) for name in names})
 

@@ -465,6 +465,7 @@ class SFPATEClassifier(AttributePrivacyClassifier):
         _checks.one_of("variant", self.variant, VARIANTS)
         _checks.one_of("answers", self.answers, ANSWERS)
         _checks.at_least("n_teachers", self.n_teachers, 1)
+        _checks.positive("step", self.step)
         if self.pull is not None:
             _checks.non_negative("pull", self.pull)
         if self.n_queries is not None:
