@@ -54,6 +54,24 @@ def test_a_gap_is_that_of_the_report_and_its_points_are_the_rates(said: dict[str
     assert [word.get_text() for word in shown.ax_.get_xticklabels()] == ["a", "b", "c"]
 
 
+def test_names_of_many_groups_are_told_apart_and_do_not_cover_each_other(
+    said: dict[str, Any],
+) -> None:
+    names = [f"sex={sex}, race={race}" for sex in ("Female", "Male") for race in "ABCD"]
+    groups = [names[i % 8] for i in range(len(said["said"]))]
+    shown = (
+        GapDisplay.from_predictions(None, said["said"], groups),
+        CoverageDisplay.from_predictions(said["said"], groups),
+    )
+    for display in shown:
+        display.figure_.canvas.draw()
+        words = display.ax_.get_xticklabels()
+        assert [word.get_text() for word in words] == sorted(set(groups))
+        assert {word.get_rotation() for word in words} == {40.0}
+    short = GapDisplay.from_predictions(None, said["said"], said["group"])
+    assert {word.get_rotation() for word in short.ax_.get_xticklabels()} == {0.0}
+
+
 def test_the_error_is_drawn_for_error_parity(said: dict[str, Any]) -> None:
     shown = GapDisplay.from_predictions(
         said["y"], said["said"], said["group"], metric="error_parity_rest"

@@ -38,6 +38,7 @@ from evenhand.voting.votes import Votes
 
 MARKERS: Final = "osD^vX*"
 MOST_COLUMNS: Final = 9
+ROOM_BELOW: Final = 50  # letters of names that stand side by side below an axis
 MOST_MARKED: Final = 12  # bars beside which the real share is a mark of its own
 
 
@@ -202,7 +203,7 @@ class GapDisplay(Display):
             ax.plot(x, marks, MARKERS[i], color=PALETTE[i], ms=8, label=label)
         if len(self.rates) > 1 or self.margin is not None:
             ax.legend(frameon=False, fontsize=9, loc="best")
-        ax.set_xticks(at, [shortened(name, 18) for name in self.names])
+        _name_groups(ax, self.names)
         ax.set_xlim(-0.6, len(at) - 0.4)
         ax.set_ylim(bottom=0)
         ax.grid(axis="y", color=GRID)
@@ -270,7 +271,7 @@ class CoverageDisplay(Display):
             ax.legend(
                 frameon=False, fontsize=9, ncols=n_classes, loc="lower left", bbox_to_anchor=(0, 1)
             )
-        ax.set_xticks(at, [shortened(name, 18) for name in self.coverage.names])
+        _name_groups(ax, self.coverage.names)
         ax.set_ylim(0, 1.12)
         ax.set_yticks(np.linspace(0, 1, 6))
         ax.grid(axis="y", color=GRID)
@@ -523,6 +524,14 @@ _WORDS: Final = {
     "error": "error",
     "coverage": "coverage",
 }
+
+
+def _name_groups(ax: Any, names: Sequence[str]) -> None:
+    """Write the names of groups below the axis, aslant where they have no room side by side."""
+    aslant = len(names) * max(map(len, names)) > ROOM_BELOW
+    words = [shortened(name, 40) for name in names]
+    turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if aslant else {}
+    ax.set_xticks(np.arange(len(names)), words, **turned)
 
 
 def _kept_by(fitted: FittedModel) -> RateNotion | None:
