@@ -6,9 +6,9 @@
 PrivBayes (Zhang et al. 2014): the correlated attribute mode of ``DataSynthesizer`` 0.1.13, by its
 choice of parents and its noisy counts, half of EPSILON each. The degree is what it takes by
 default, 3 on tables of this size. IN holds ``codes`` (n, m), OUT ``codes`` of the drawn rows.
-Lines of this file do what took it most of an hour: mutual information is counted on integers (its
-code has that as a to-do), and rows are drawn from its counts all at once. Neither changes what is
-chosen, counted or drawn in distribution.
+In the place of its slow loops, lines of this file count mutual information on integers (its code
+has that as a to-do) and draw rows from its counts all at once. Neither changes what is chosen,
+counted or drawn in distribution.
 
 The others are of SDV 2.0.0 with their defaults, CTGAN (ctgan 0.12.1) for EPOCHS instead of 300.
 NUMBERS is JSON, the columns that are numbers; the others are categories.

@@ -17,17 +17,17 @@ columns, its AUROC on the test part.
   every table of the label with two columns), its model is at most 8 MB (the paper has 80), and it
   has at most 60 minutes of processor time a fit; a fit that is stopped then is a row without AUROC.
 - *PrivBayes*: as DataSynthesizer 0.1.13 has it (``_peers.py``), in the same bins, with the degree
-  that it takes by default. Half of epsilon, which has no delta, is for the choice of parents, half
-  for the counts. No epsilon holds for it as it runs: from the rows it reads, and pays for none of
-  them, how many there are, which columns have two states, and how high the states of a column go
-  (also where its user names them; a record that alone has the highest is seen in the table's
-  size). The noise of the counts is that for a record added or removed, half of the paper's; the
-  sensitivity of the choices is the paper's, for one replaced. All this is in its favor. In its own
-  description stand noisy counts of single columns too, for as much of epsilon again; drawn rows do
-  not use them.
+  that it takes by default: 3 on both tables, by a rule that supposes columns of two states and an
+  epsilon of .1. Half of epsilon, which has no delta, is for the choice of parents, half for the
+  counts. No epsilon holds for it as it runs. From the rows it reads, and pays for none of them, how
+  many there are, which columns have two states, and how high the states of a column go (also where
+  its user names them; a record that alone has the highest is seen in the table's size): all this is
+  in its favor. The noise of the counts is that for a record added or removed, half of the paper's;
+  the sensitivity of the choices is the paper's, for one replaced. In its own description stand
+  noisy counts of single columns too, for as much of epsilon again; drawn rows do not use them.
 - *copula*, *CTGAN*: those of SDV 2.0.0, with defaults; they have no guarantee, read the rows
   as they are, and are references beside ours at epsilon 10. CTGAN trains for 20 epochs instead of
-  300, minutes a fit, and on Adult alone: it is not what it could be.
+  300, minutes a fit, and on Adult alone: it is not what it could be. Split 0 ran, and no other.
 - MOSTLY AI's engine (mostlyai-engine 2.7.3) did not run: it asks for transformers, torchvision,
   torchaudio, opacus, peft and xgrammar beside torch.
 
