@@ -69,7 +69,7 @@ ALGORITHMS = {
     "guarantee.",
     "pfguard_table5": "ours (noisy tables of counts) in the place of PFGuard on PATE-GAN.",
     "pfguard_table5_methods": "made sound, each; the published epsilons of PATE-GAN, PFGuard and "
-    "RON-Gauss do not hold. TabFairGDT is its authors' code, as it is.",
+    "RON-Gauss do not hold. TabFairGDT and DECAF are their authors' code, as it is.",
     "pfguard_teachers": "GS-WGAN made sound (every critic answers at every step, and all of it is "
     "paid for), balance within each teacher's own partition; smaller than published.",
     "pfguard_unknown": "GS-WGAN made sound, as in [pfguard_teachers](pfguard_teachers.md). "

@@ -57,7 +57,7 @@ PAPERS = {
     "pfguard_teachers": "PFGuard, Sections 4.2 and 5.3, Figure 4",
     "pfguard_unknown": "PFGuard, Section 5.3, Figure 5; Appendix C.3; Choi et al. 2020",
     "pfguard_table5": "PFGuard, Appendix E.2, Table 5",
-    "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all its rows; MST; TabFairGDT",
+    "pfguard_table5_methods": "PFGuard, Appendix E.2, Table 5: all rows; MST; TabFairGDT; DECAF",
     "published_points": "Lowy et al. 2023, DP-FERMI: all its figures with a finite epsilon",
     "rivals": "Nori et al. 2021; Say et al. 2025; Tran et al. 2023; Ghoukasian and Asoodeh 2024; "
     "Jagielski et al. 2019; Giddens et al. 2024; Xian et al. 2024",

@@ -52,6 +52,17 @@ def bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("test", ["test.npz", "copy.npz"])
+def test_the_private_pictures_as_test_pictures_are_warned_of(
+    bars: Path, run: Callable[..., Any], test: str
+) -> None:
+    Path("copy.npz").write_bytes(Path("bars.npz").read_bytes())
+    runs = RUNS.partition('[[runs]]\nmethod = "gs-wgan"')[0]
+    Path("grid.toml").write_text(DATA.replace("test.npz", test) + runs)
+    warned = f"[data] test = {test} holds what the private table bars.npz holds"
+    assert (warned in run("frontier", "grid.toml", "--out", "front").stderr) == (test == "copy.npz")
+
+
 def test_it_goes_on_where_it_was_and_a_page_shows_generators_of_pictures(
     bars: Path, run: Callable[..., Any]
 ) -> None:

@@ -61,6 +61,7 @@ def test_the_unit_is_a_column_of_the_files(files: Path, train: Run) -> None:
         ({"--rows-per-teacher": "0"}, "rows_per_teacher must be at least 1"),
         ({"--backend": "ray"}, "--backend ray needs rows that stream, and --scratch"),
         ({"--scratch": "absent"}, "scratch must be a folder"),
+        ({"--out": "private/model"}, "private/model would lie in private, whose files are all"),
     ],
 )
 def test_what_does_not_go_with_a_stream_is_one_clear_line(
@@ -84,6 +85,27 @@ def test_a_generator_learns_from_a_folder_and_from_a_url(
     assert set(rows.groupby(["loan", "sex"]).size()) == {10}
     assert set(rows["job"].dropna()) <= {"clerk", "nurse", "smith", "other"}
     assert "Models trained on these rows" in Path("a.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("is_url", [False, True], ids=["folder", "url"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--out", "private/{first}", "--overwrite"),
+        ("--out", "private/made.csv"),
+        ("--out", "a.csv", "--save", "private/generator"),
+        ("--out", "a.csv", "--test", "test.csv", "--curators-report", "private/own.html"),
+    ],
+)
+def test_nothing_is_written_among_the_files_that_are_read(
+    files: Path, refuse: Run, words: tuple[str, ...], is_url: bool
+) -> None:
+    private = (files / "private").as_uri() if is_url else "private"
+    before = {file.name: file.read_bytes() for file in Path("private").iterdir()}
+    words = tuple(word.format(first=min(before)) for word in words)
+    said = refuse("synthesize", private, *DRAWN, "--drop", "person", *words)
+    assert "whose files are all read as private rows. Choose a place outside" in said
+    assert {file.name: file.read_bytes() for file in Path("private").iterdir()} == before
 
 
 @pytest.mark.parametrize(

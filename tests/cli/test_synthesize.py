@@ -390,6 +390,7 @@ BAD = {
     "an epsilon of zero": (["--epsilon", "0"], "epsilon must be finite and > 0"),
     "an epsilon that affords noise only": (["--epsilon", "0.001"], "stands out of the noise"),
     "a page for a table": (["--out", "made.html"], "a table is written as CSV or Parquet"),
+    "pictures of a table": (["--out", "made.npz"], "private.csv is read as a table. Pictures that"),
     "the private table itself": (["--out", "private.csv", "--overwrite"], "is the private table"),
     "the test rows": (
         ["--test", "test.csv", "--out", "test.csv", "--overwrite"],

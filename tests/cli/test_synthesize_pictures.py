@@ -75,6 +75,10 @@ BAD = {
     "a file that is none": (["--test", "words.npz"], "words.npz is not a file of arrays"),
     "arrays of different length": (["--test", "short.npz"], "different lengths: images 3, bar 2"),
     "groups that are objects": (["--test", "objects.npz"], "objects.npz is not a file of arrays"),
+    "test pictures in colour": (["--test", "colour.npz"], "are 8 x 8 x 3, and the private ones 8"),
+    "a label nobody tests": (["--test", "label.npz"], "have a label that no test picture has"),
+    "a group nobody tests": (["--test", "group.npz"], "have a group that no test picture has"),
+    "no test picture": (["--test", "none.npz"], "There are no test pictures"),
 }
 
 
@@ -88,6 +92,11 @@ def test_bad_input_is_one_line_and_nothing_is_written(
     )
     objects = np.array([{}, {}], dtype=object)
     np.savez("objects", images=np.zeros((2, 8, 8), np.uint8), bar=np.arange(2), side=objects)
+    images, bar, side = pictures(120, 1)
+    np.savez("colour", images=np.stack([images] * 3, axis=-1), bar=bar, side=side)
+    np.savez("label", images=images, bar=np.repeat("lies", 120), side=side)
+    np.savez("group", images=images, bar=bar, side=np.repeat("left", 120))
+    np.savez("none", images=images[:0], bar=bar[:0], side=side[:0])
     change, message = BAD[case]
     before = sorted(bars.iterdir())
     assert message in refuse(*ASKED, *change)

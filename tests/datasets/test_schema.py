@@ -138,10 +138,26 @@ def test_a_declaration_reads_no_row() -> None:
         ({"a": {"kind": "numeric", "prefix": 2}}, "numeric column 'a' cannot have a prefix"),
         ({"a": {"kind": "numeric", "pattern": "#"}}, "only the kinds id, email, phone, postcode"),
         ({"a": {"kind": "mail"}}, "must be one of .*'email'"),
+        ({"a": {"categories": "FM"}}, r"categories of column 'a' must be a list.*got 'FM'"),
+        ({"a": {"categories": None}}, "categories of column 'a' must be a list"),
+        ({"a": {"categories": []}}, "'a' is declared by its categories, and none is named"),
+        ({"a": {"categories": ["F", None]}}, r"text or a number, got None.*\{\"missing\": true\}"),
+        ({"a": ["F", float("nan")]}, "text or a number, got nan"),
+        ({"a": {"categories": ["F", ["M"]]}}, r"text or a number, got \['M'\]"),
+        ({"a": {"bounds": (0, 80, 100)}}, r"bounds of column 'a' must be \[low, high\]"),
+        ({"a": {"bounds": 80}}, r"bounds of column 'a' must be \[low, high\].*got 80"),
+        ({"a": {"bounds": "09"}}, r"bounds of column 'a' must be \[low, high\].*got '09'"),
+        ({"a": {"bounds": (False, 5)}}, r"bounds of column 'a' must be \[low, high\]"),
+        ({"a": {"bounds": (0, 10**400)}}, "bound of column 'a' must be a number"),
+        (
+            {"a": {"kind": "numeric", "missing": "no"}},
+            "missing of column 'a' must be true or false",
+        ),
+        ({"a": {"bounds": (0, 1), "integer": "false"}}, "integer of column 'a' must be true or f"),
     ],
 )
 def test_a_declaration_that_makes_no_sense_is_refused(said: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         Schema.declared(said)
 
 
@@ -165,12 +181,36 @@ def test_the_json_file_holds_the_whole_schema(tmp_path: Path) -> None:
     assert Schema.from_dict(json.loads(json.dumps(schema.to_dict(), sort_keys=True))) == schema
 
 
+NO_COLUMNS = (
+    "[]",
+    "{}",
+    '{"columns": {"a": 1}}',
+    '{"columns": [{"kind": "numeric"}]}',
+    '{"columns": ["name"]}',
+    '{"columns": [3]}',
+    '{"columns": [{"name": null}]}',
+)
+
+
+def test_what_public_arrays_hold_is_declared() -> None:
+    public = pd.Series(["x", "y"])
+    said = {"categories": public.unique(), "missing": public.isna().any()}
+    schema = Schema.declared({"a": said, "b": {"bounds": np.array([0, 1])}})
+    assert schema == Schema.declared({"a": ["x", "y"], "b": {"bounds": (0, 1)}})
+
+
 def test_a_file_that_is_no_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text("{")
     with pytest.raises(ValueError, match=r"schema\.json is not a JSON file"):
         Schema.load(path)
-    for wrong in ("[]", "{}", '{"columns": {"a": 1}}', '{"columns": [{"kind": "numeric"}]}'):
+    for wrong in (
+        "[]",
+        "{}",
+        '{"columns": {"a": 1}}',
+        '{"columns": [{"kind": "numeric"}]}',
+        *NO_COLUMNS,
+    ):
         path.write_text(wrong)
         with pytest.raises(ValueError, match="A schema is written as"):
             Schema.load(path)

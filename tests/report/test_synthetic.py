@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pandas as pd
 import pytest
 from marks import FAINT
 
+from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer, evaluate, load
 from evenhand.generators.tables.membership import attack_membership
 from evenhand.privacy import Budget, SeededNoise
-from evenhand.report import write_report
+from evenhand.report import figures, write_report
 from evenhand.report.columns import column_views
 from evenhand.report.generated import GeneratorReport
 
@@ -178,8 +180,6 @@ def test_a_seeded_run_is_called_what_it_is(frame: pd.DataFrame, tmp_path: Path) 
 
 
 def test_views_are_shares_of_the_values_that_are_there() -> None:
-    from evenhand.datasets import Schema
-
     real = pd.DataFrame({"x": [0, 1, 1, 3], "z": ["a", "a", "b", None]})
     made = pd.DataFrame({"x": [0, 0, 3, 3], "z": ["a", "b", "b", "b"]})
     x, z = column_views(made, real, Schema.of_public(real))
@@ -194,6 +194,24 @@ def test_views_are_shares_of_the_values_that_are_there() -> None:
     assert len(view.at) == 13
     assert view.at[-1] == "all others"
     assert sum(view.synthetic) == pytest.approx(1.0)
+
+
+def test_what_stands_below_the_bars_has_room_side_by_side() -> None:
+    rows = pd.DataFrame({"x": [0, 1, 2], "much": [-3.04019e14, 0.0, 3.34388e14], "one": 7})
+    rows["seen"] = pd.to_datetime(["2015-09-05T20:05", "2020-06-12T10:00", "2024-03-30T22:21"])
+    rows["today"] = pd.to_datetime(["2015-09-05T08:00", "2015-09-05T12:00", "2015-09-05T20:00"])
+    said = dict.fromkeys(rows, "numeric") | dict.fromkeys(("seen", "today"), "datetime")
+    below = {
+        view.name: re.findall(r'"tick"[^>]*>([^<%]+)<', str(figures.columns([view])))
+        for view in column_views(rows, None, Schema.declared(said))
+    }
+    assert below == {
+        "x": ["0", "1", "2"],
+        "much": ["-2.90719e+14", "3.21088e+14"],
+        "one": ["7"],
+        "seen": ["2015-11-10", "2024-01-25"],
+        "today": ["08:15:00", "14:15:00", "19:45:00"],
+    }
 
 
 @pytest.mark.browser

@@ -14,10 +14,12 @@ from evenhand.cli.command import Options, command_of
 from evenhand.cli.console import emit, note, progress_bars, show, table
 from evenhand.cli.options import BACKENDS, choice, workers
 from evenhand.cli.output import require_free
+from evenhand.cli.results import warn_of_training_rows
 
 if TYPE_CHECKING:
     from evenhand.frontier import Grid, Run
     from evenhand.frontier.cost import ReleaseCost
+    from evenhand.frontier.material import DataSource
     from evenhand.frontier.sweep import SweepSummary
 
 
@@ -115,6 +117,7 @@ def frontier(given: FrontierOptions) -> None:
             )
         if given.out.exists() and not given.out.is_dir():
             raise ValueError(f"--out {given.out} is a file, and a frontier is a folder. Name one.")
+        _warn_of_training_rows(grid.data)
         with _workers(given.backend, given.votes):
             given.out.mkdir(parents=True, exist_ok=True)
             with RunStore(given.out / RUNS_FILE if given.store is None else given.store) as runs:
@@ -157,6 +160,14 @@ def frontier(given: FrontierOptions) -> None:
         emit(summary)
         return
     _show(summary, found, cost)
+
+
+def _warn_of_training_rows(data: DataSource) -> None:
+    """Say so where a file of the grid stands for training rows and for test rows."""
+    named = {"private": data.private, "public": data.public, "calibration": data.calibration}
+    files = {name: Path(file) for name, file in named.items() if isinstance(file, str)}
+    if isinstance(data.test, str) and "private" in files:
+        warn_of_training_rows(Path(data.test), option="[data] {} =", **files)
 
 
 def _workers(backend: str, votes: Path | None) -> AbstractContextManager[None]:

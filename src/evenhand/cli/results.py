@@ -83,22 +83,24 @@ class Trial:
             raise ValueError(f"{self.path}: {error}") from None
 
 
-def warn_of_training_rows(test: Path, *, private: Path, **options: Path | None) -> None:
+def warn_of_training_rows(
+    test: Path, *, private: Path, option: str = "--{}", **options: Path | None
+) -> None:
     """Say so where the test table is one of training, or a file of it; nothing else learns of it.
 
-    ``options`` are further tables, by the option that names them. How many rows two tables share is
-    a private count, and is not looked at.
+    ``options`` are further tables, by the name of the option, which is written as ``option`` has
+    it. How many rows two tables share is a private count, and is not looked at.
     """
-    named = {f"--{option}": path for option, path in options.items()}
+    named = {option.format(name): path for name, path in options.items()}
     for name, path in ({"the private table": private} | named).items():
         if path is None:
             continue
         files = path.rglob("*") if path.is_dir() else [path]
         if any(_same_content(file, test) for file in files):
             note(
-                f"warning: --test {test} holds what {name} {path} holds: its numbers would be "
-                f"about training rows, and others may fare worse. Name rows that were held out, "
-                f"which no table of training has."
+                f"warning: {option.format('test')} {test} holds what {name} {path} holds: its "
+                f"numbers would be about training rows, and others may fare worse. Name rows that "
+                f"were held out, which no table of training has."
             )
 
 

@@ -22,6 +22,7 @@ from evenhand.cli.output import require_free, require_place, whole_file
 from evenhand.cli.results import NOT_COVERED, warn_of_training_rows
 from evenhand.cli.synthesize_options import SynthesizeOptions
 from evenhand.cli.synthetic_data import Pictures, SyntheticData, Tables
+from evenhand.cli.tables import require_outside
 from evenhand.cli.two_tables import TwoTables
 from evenhand.generators.registry import names_of
 
@@ -108,7 +109,8 @@ def _require_room(given: SynthesizeOptions, data: SyntheticData) -> dict[str, Pa
 
 
 def _require_apart(given: SynthesizeOptions, files: dict[str, Path]) -> None:
-    """Refuse to write two things to one file, or over one that is read."""
+    """Refuse to write two things to one file, over one that is read, or among private ones."""
+    require_outside(given.private, *files.values(), given.save)
     read = {
         "the private table": (given.private, given.visits),
         "read as --test": (given.test, given.test_visits),

@@ -162,6 +162,12 @@ class Tables(SyntheticData):
 
     def refuse(self) -> None:
         """Refuse a name that is no table's."""
+        if self.given.out.suffix == ARRAYS:
+            raise ValueError(
+                f"--out {self.given.out} is for pictures, and they are learnt from a file {ARRAYS} "
+                f"with the array images; {self.given.private} is read as a table. Pictures that "
+                f"a table lists are read in Python: ImageData.from_csv."
+            )
         require_table_name(self.given.out)
 
     def read(self) -> None:
@@ -450,7 +456,11 @@ class Pictures(SyntheticData):
         given = self.given
         named: dict[str, Any] = {"label": given.label, "sensitive": given.sensitive}
         self.private = ImageData.from_npz(given.private, **named, unit=given.unit)
-        self.test = None if given.test is None else ImageData.from_npz(given.test, **named)
+        if given.test is not None:
+            from evenhand.generators.images.evaluation import require_measurable
+
+            self.test = ImageData.from_npz(given.test, **named)
+            require_measurable(self.test, self.private, "private")  # before anything is spent
 
     def fit(self, generator: ImageSynthesizer, **how: Any) -> None:
         """Learn from the private pictures."""

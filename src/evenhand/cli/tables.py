@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from evenhand import _values
 from evenhand._checks import did_you_mean
@@ -75,6 +76,18 @@ def stream_of(
     address = f"{system}://{'/' if system == 'file' else ''}{rest}" if is_url else source
     rows = ParquetRows(address, scratch=scratch)
     return rows if rows_per_teacher is None else replace(rows, rows_per_teacher=rows_per_teacher)
+
+
+def require_outside(private: Path, *written: Path | None) -> None:
+    """Refuse to write into a folder whose files are all read, also where a URL names it."""
+    system, _, rest = str(private).partition(":/")
+    folder = Path(f"/{unquote(rest)}") if system == "file" and not private.exists() else private
+    for file in written:
+        if file and folder.is_dir() and file.resolve().is_relative_to(folder.resolve()):
+            raise FileExistsError(
+                f"{file} would lie in {private}, whose files are all read as private rows. Choose "
+                f"a place outside."
+            )
 
 
 def read_stream(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenhand import _words
 from evenhand._checks import non_negative, one_of, open_unit
 from evenhand._notions import OF_DECISIONS
-from evenhand.cli import options, pictures
+from evenhand.cli import options, pictures, tables
 from evenhand.cli.train_estimator import fairness_of
 from evenhand.cli.train_limits import refuse_notion, refuse_protection, refuse_unread
 from evenhand.cli.train_options import TrainOptions
@@ -15,6 +15,7 @@ def check(given: TrainOptions) -> None:
     """Refuse options that do not go together, before any file is read."""
     from evenhand.privacy import Budget
 
+    tables.require_outside(given.private, given.out)
     known = given.spec
     refuse_protection(known, given.protect)
     refuse_unread(known, given.beyond(known))

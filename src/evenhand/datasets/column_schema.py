@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Literal
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from evenhand._checks import at_least, decimals, one_of
+from evenhand._checks import at_least, decimals, flag, one_of
 from evenhand._numerals import text_of
 from evenhand._stored import stored
 from evenhand.datasets.columns import Column, Kind, holds_decimals, the
@@ -228,15 +228,17 @@ def declared_column(name: str, said: str | Sequence[object] | Mapping[str, Any])
         return ColumnSchema(
             name=name,
             kind="categorical",
-            categories=tuple(text_of(value) for value in said),
+            categories=_categories(name, said),
         )
     known = ("kind", "categories", "bounds", "missing", "integer", "decimals", "pattern", "prefix")
     for key in said:
         one_of(f"key of column {name!r}", key, known)
-    categories = tuple(text_of(value) for value in said.get("categories", ()))
-    bounds = said.get("bounds")
-    ends = None if bounds is None else tuple(_date(name, end) for end in bounds[:2])
     prefix, pattern = said.get("prefix"), said.get("pattern")
+    categories = _categories(name, said.get("categories", ()))
+    if "categories" in said and not categories and prefix is None:
+        raise ValueError(f"Column {name!r} is declared by its categories, and none is named.")
+    bounds = _both_ends(name, said.get("bounds"))
+    ends = None if bounds is None else tuple(_date(name, end) for end in bounds)
     kind = said.get("kind", "categorical" if categories else None)
     if kind is None and prefix is not None:
         kind = POSTCODE
@@ -256,7 +258,8 @@ def declared_column(name: str, said: str | Sequence[object] | Mapping[str, Any])
             f"The bounds of column {name!r}, {bounds!r}, do not go with the kind {kind!r}: dates "
             f'have bounds such as ["2020-01-01", "2024-12-31"], and numbers numbers.'
         )
-    integer, places = bool(said.get("integer", False)), said.get("decimals")
+    integer, missing = (_flag(name, word, said) for word in ("integer", "missing"))
+    places = said.get("decimals")
     if integer and places not in (None, 0):
         raise ValueError(
             f"Column {name!r} is declared with integer and with decimals={places!r}. Leave out one "
@@ -267,7 +270,7 @@ def declared_column(name: str, said: str | Sequence[object] | Mapping[str, Any])
         kind=_KIND_OF.get(kind, kind),
         categories=categories,
         bounds=None if bounds is None else _bounds(bounds, ends, DATES.get(kind)),
-        missing=bool(said.get("missing", False)),
+        missing=missing,
         integer=integer,
         decimals=places,
         date_unit=DATES.get(kind),
@@ -283,6 +286,41 @@ _KIND_OF: Final[Mapping[str, Any]] = {
 }
 
 
+def _flag(name: str, word: str, said: Mapping[str, Any]) -> bool:
+    value = said.get(word, False)
+    return flag(f"{word} of column {name!r}", bool(value) if isinstance(value, np.bool_) else value)
+
+
+def _categories(name: str, said: Any) -> tuple[str, ...]:
+    """Return categories as text: of a list of texts, numbers, True and False."""
+    if isinstance(said, str | Mapping) or not isinstance(said, Iterable):
+        raise TypeError(
+            f'categories of column {name!r} must be a list such as ["F", "M"], got {said!r:.60}.'
+        )
+    values = list(said)
+    for value in values:
+        if not isinstance(value, str) and (not pd.api.types.is_scalar(value) or pd.isna(value)):
+            raise ValueError(
+                f"A category of column {name!r} must be a text or a number, got {value!r:.60}. "
+                f'That values may be missing is said by {{"missing": true}}.'
+            )
+    return tuple(text_of(value) for value in values)
+
+
+def _both_ends(name: str, bounds: Any) -> tuple[Any, ...] | None:
+    """Return the two ends that were declared, if any were."""
+    if bounds is None:
+        return None
+    is_list = isinstance(bounds, Iterable) and not isinstance(bounds, str | Mapping)
+    ends = tuple(bounds) if is_list else ()
+    if len(ends) != 2 or any(isinstance(end, bool) for end in ends):
+        raise ValueError(
+            f"bounds of column {name!r} must be [low, high], two numbers or dates, got "
+            f"{bounds!r:.60}."
+        )
+    return ends
+
+
 def _date(name: str, end: Any) -> str | None:
     """Return a bound as text in ISO 8601, without a time if it has none; None of a number."""
     if isinstance(end, np.datetime64):
@@ -294,7 +332,7 @@ def _date(name: str, end: Any) -> str | None:
         return end.isoformat()
     try:
         float(end)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     else:
         return None

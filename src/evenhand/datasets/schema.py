@@ -280,7 +280,11 @@ missing=False, integer=False, decimals=None, date_unit='day', pattern=None, pref
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
         """Read what ``to_dict`` wrote."""
         columns = values.get("columns") if isinstance(values, Mapping) else None
-        if not isinstance(columns, list) or not all("name" in column for column in columns):
+        named = isinstance(columns, list) and all(
+            isinstance(column, Mapping) and isinstance(column.get("name"), str | int)
+            for column in columns
+        )
+        if not isinstance(columns, list) or not named:
             raise ValueError('A schema is written as {"columns": [{"name": ..., "kind": ...}]}.')
         return cls(
             columns=tuple(

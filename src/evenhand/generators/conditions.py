@@ -12,6 +12,7 @@ import pandas as pd
 from evenhand import _checks
 from evenhand._checks import did_you_mean
 from evenhand._numerals import text_of
+from evenhand.datasets.columns import refuse_repeated
 from evenhand.generators.rounding import Rounding
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
@@ -117,6 +118,8 @@ class Request:
         ValueError
             For a column that is not a condition, a value that was never seen (the nearest is
             named), no number of rows, and an unknown word in ``balance``.
+        TypeError
+            For a balance that is no list, and conditions that name no columns.
         """
         if isinstance(balance, str):
             balance = (balance,)
@@ -127,6 +130,7 @@ class Request:
             )
         for word in balance:
             _checks.one_of("balance", word, BALANCES)
+        require_conditions(conditions)
         if shares is not None:
             return cls._by_shares(known, n, conditions, shares, rounding)
         if isinstance(conditions, pd.DataFrame):
@@ -211,6 +215,17 @@ class Request:
         if self.fixed is not None:
             return self.fixed
         return rng.permutation(np.repeat(np.arange(len(self.counts)), self.counts))
+
+
+def require_conditions(conditions: object) -> None:
+    """Raise TypeError for conditions that name no columns."""
+    if conditions is not None and not isinstance(conditions, Mapping | pd.DataFrame):
+        raise TypeError(
+            f"conditions must be a mapping such as {{'sex': 'F'}}, or a DataFrame of one line per "
+            f"row, got {conditions!r:.60}."
+        )
+    if isinstance(conditions, pd.DataFrame):
+        refuse_repeated(map(str, conditions.columns), "table of conditions")
 
 
 def require_lines(n: int | None, conditions: pd.DataFrame) -> None:

@@ -57,6 +57,7 @@ SYNTHETIC: Final = PALETTE[0]
 REAL: Final = PALETTE[1]
 TALL: Final = 120  # pixels of the bars of a column
 WRITTEN: Final = 90  # pixels below them, for categories
+ROOM_BELOW: Final = 26  # characters that have room below the bars of a column, side by side
 NUMBERED: Final = 0.12  # share of the width left of them, for the numbers of their axis
 
 
@@ -247,10 +248,24 @@ def _column(view: ColumnView) -> Markup:
     parts.append(line(NUMBERED, TALL + 12, 1, TALL + 12, "axis"))
     parts += [words(0, y + 4, up.words(tick), kind="tick") for tick, y in heights]
     if view.numeric and view.at:
-        for at, anchor in ((0, "start"), (len(view.at) // 2, "middle"), (len(view.at) - 1, "end")):
+        for at, anchor, said in _below(view.words):
             x = {"start": NUMBERED, "middle": NUMBERED + (at + 0.5) * each, "end": 1.0}[anchor]
-            parts.append(words(x, TALL + 29, view.words[at], anchor, "tick"))
+            parts.append(words(x, TALL + 29, said, anchor, "tick"))
     return drawing(TALL + 12 + (AXIS + 4 if view.numeric else WRITTEN), parts)
+
+
+def _below(said: Sequence[str]) -> list[tuple[int, str, str]]:
+    """Return what stands below the bars of numbers or dates: place, anchor and words.
+
+    Both ends, and the middle one where there is room; of times the day, where that changes.
+    """
+    days, hours = ([words.partition("T")[part] for words in said] for part in (0, 2))
+    shown = days if days[0] != days[-1] or not hours[0] else hours
+    last = len(said) - 1
+    at = {0: "start", len(said) // 2: "middle", last: "end"} if last else {0: "middle"}
+    if sum(len(shown[i]) for i in at) > ROOM_BELOW:
+        at = {0: "start", last: "end"}
+    return [(i, anchor, shown[i]) for i, anchor in at.items()]
 
 
 def shares(rows: Sequence[tuple[str, float | None, float | None, float | None]]) -> Markup:

@@ -1,9 +1,12 @@
 """Classifiers of pictures, and one call that measures synthetic ones."""
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from PIL import Image
 
 from evenhand import show_values
 from evenhand.datasets.images import ImageData
@@ -122,6 +125,20 @@ def test_without_private_pictures_one_half_of_the_test_pictures_judges_and_is_no
     shown = list(zip(test.y, test.sensitive_features, strict=True))
     few = test.take(np.array([shown.index(("lies", "left")), shown.index(("stands", "right"))]))
     assert evaluate_images(sample(bars(50, 2)), few, models=()).judged is None
+
+
+def test_test_pictures_may_be_files_that_a_table_lists(tmp_path: Path) -> None:
+    test = bars(60, 1)
+    listed = pd.DataFrame({"path": [f"{i}.png" for i in range(60)], "label": test.y})
+    listed.assign(group=test.sensitive_features).to_csv(tmp_path / "listed.csv", index=False)
+    for name, pixels in zip(listed["path"], test.images, strict=True):
+        Image.fromarray(pixels).save(tmp_path / name)
+    files = ImageData.from_csv(tmp_path / "listed.csv", mode="L")
+    one, same = (
+        evaluate_images(sample(bars(100, 2)), each, train=each, models=("MLP",), epochs=1)
+        for each in (files, test)
+    )
+    assert one.to_dict() == same.to_dict()
 
 
 def test_labels_that_nobody_tests_and_missing_groups_are_refused() -> None:

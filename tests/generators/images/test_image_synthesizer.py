@@ -145,6 +145,8 @@ def test_a_declared_group_without_a_picture_is_not_made_up() -> None:
     assert any("cannot be told" in words and "top" in words for words in made.notes_)
     with pytest.raises(ValueError, match=r"No record of .*sensitive=top can be told from the"):
         made.sample(10, conditions={"sensitive": "top"})
+    with pytest.raises(TypeError, match=r"conditions must be a mapping such as .* got 'left'"):
+        made.sample(10, conditions="left")  # type: ignore[arg-type]
     assert len(made.sample(10, conditions={"sensitive": "left"})) == 10
 
 

@@ -89,6 +89,17 @@ def test_columns_and_pairs_are_compared_as_they_are_defined() -> None:
     assert pairs["x", "z"] == pytest.approx(1 - joint / 2)
 
 
+@given(st.data())
+def test_numbers_are_compared_by_the_largest_distance_of_their_distributions(
+    data: st.DataObject,
+) -> None:
+    numbers = st.lists(st.integers(-3, 3), min_size=1, max_size=12)  # one row, and ties
+    real, made = (np.array(data.draw(numbers)) for _ in range(2))
+    (column,) = fidelity(pd.DataFrame({"x": real}), pd.DataFrame({"x": made})).columns
+    apart = max(abs((real <= v).mean() - (made <= v).mean()) for v in range(-3, 4))
+    assert column.score == pytest.approx(1.0 - apart)
+
+
 def test_a_table_is_like_itself_and_missing_values_are_counted() -> None:
     frame = table(600)
     found = fidelity(frame, frame)

@@ -56,6 +56,19 @@ def test_a_generator_that_draws_copies_is_convicted() -> None:
     assert (found.n_members, found.n_others, found.n_reference) == (2000, 2000, 2000)
 
 
+@pytest.mark.filterwarnings("ignore:no category of 'code' stands out")
+def test_a_column_that_is_drawn_as_other_does_not_hide_copies() -> None:
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(0, 400, len(rows)).astype(str) for rows in (PRIVATE, TEST)]
+    private, test = (rows.assign(code=c) for rows, c in zip((PRIVATE, TEST), codes, strict=True))
+    made = MarginalSynthesizer(random_state=0).fit(
+        private, budget=BUDGET, schema=SCHEMA, keep=["code"], **ROLES
+    )
+    assert set(made.sample(100, random_state=0)["code"]) == {"other"}
+    found = attack_membership(made, PRIVATE.assign(code="other"), private, test)
+    assert found.reveal_to_curator().above == ("distance", "density")
+
+
 def test_copies_of_every_tenth_row_are_convicted_by_few_false_alarms() -> None:
     # Rows with a score are like nobody else's.
     members, test, drawn = (

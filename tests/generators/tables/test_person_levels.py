@@ -352,6 +352,7 @@ def test_visits_that_another_method_learns_have_no_levels_and_pay_for_none() -> 
     )
     assert not any(entry.purpose.endswith(ALIKE) for entry in made.ledger_.entries)
     assert made.ledger_.spent == pytest.approx(BUDGET.mu_squared, rel=1e-6)
+    assert "alike" not in "; ".join(made.notes_)  # nobody has looked
     persons, visits = made.sample(50, random_state=0)
     assert visits["id"].isin(persons["id"]).all()
 

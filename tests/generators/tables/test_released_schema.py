@@ -396,7 +396,12 @@ def test_a_range_of_whole_numbers_that_was_guessed_holds_one() -> None:
     for seed in range(20):
         ledger = Ledger(BUDGET, noise=SeededNoise(seed), neighbors="add or remove one")
         plan = BudgetPlan(ledger=ledger, shares={PURPOSE: 1e-4})
-        schema = columns.release_schema(plan, 1e-7).schema
+        released = columns.release_schema(plan, 1e-7)
+        (said,) = [words for words in released.warnings if words.startswith("no range of 'n")]
+        assert said.endswith(
+            "a guess. Declare bounds in a schema, raise epsilon, or use more records"
+        )
+        schema = released.schema
         TableCodec.of(schema, records.table, ("rich", "sex"))  # refuses a range without any
         fractions += sum(
             c.bounds is not None and c.bounds[1] - c.bounds[0] <= 1 for c in schema.columns
@@ -463,6 +468,6 @@ def test_a_guess_that_lies_beyond_the_dtype_is_all_of_the_dtype(
 ) -> None:
     monkeypatch.setattr(released_schema, "bounds_of", lambda *_: (-256.0, -128.0, False))
     frame = table()
-    with pytest.warns(UserWarning, match="it is a guess"):
+    with pytest.warns(UserWarning, match="each is a guess"):
         made = fitted(frame.assign(a=np.ones(len(frame), dtype="uint8")))
     assert made.codec_["a"].schema.bounds == (0.0, 255.0)

@@ -9,11 +9,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from evenhand.datasets import Schema
 from evenhand.generators import MarginalSynthesizer, MeanEmbeddingSynthesizer, evaluate, load
 from evenhand.generators.tables.codec import BYTES_PER_CELL
+from evenhand.generators.tables.constraints import Constraint
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.privacy import Guarantee, SeededNoise
 from evenhand.privacy.ledger_store import MemoryStore
@@ -254,6 +256,14 @@ def test_an_argument_that_cannot_be_is_said_by_its_name(given: dict, words: str)
     [
         ({"n": "10"}, "n must be a whole number, got '10'"),
         ({"conditions": ["job"]}, "conditions must be a mapping such as"),
+        (
+            {"n": 1, "conditions": pd.DataFrame([["F", "M"]], columns=["sex", "sex"])},
+            "The table of conditions has more than one column named 'sex'",
+        ),
+        (
+            {"constraints": Constraint.order("a", "b")},
+            r"constraints must be a list, got the rule a <= b\. Give a list, such as",
+        ),
         ({"constraints": "x"}, r"constraints must be a Constraint, got 'x' \(str\)\. Give a list"),
         *(
             ({"shares": shares}, "shares must be 8 finite numbers that are not negative")

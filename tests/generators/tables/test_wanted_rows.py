@@ -277,3 +277,5 @@ def test_a_constraint_that_allows_nothing_is_refused(allowed: pd.DataFrame) -> N
 def test_a_range_is_from_low_to_high() -> None:
     with pytest.raises(ValueError, match=r"low <= high, got \(5, 4\)"):
         Constraint.range("end", np.int64(5), 4)
+    with pytest.raises(ValueError, match=r"low <= high, got \('a', 4\)"):
+        Constraint.range("hours", "a", 4)

@@ -96,6 +96,8 @@ def evaluate_images(
     random_state : int
         Seeds models, choices and bootstrap.
     """
+    test, train = test.decoded(), None if train is None else train.decoded()
+    require_measurable(test, synthetic, "synthetic")
     classes = sorted({text_of(value) for value in test.y})
     groups = encode_groups(_known(test, "test"))
     asked = as_pixels(test.images)
@@ -148,6 +150,31 @@ def evaluate_images(
         utility=tuple(found),
         distances=near,
     )
+
+
+def require_measurable(test: ImageData, shown: ImageData | ImageSample, where: str) -> None:
+    """Raise ValueError for test pictures on which pictures like those shown cannot be measured.
+
+    They must have groups, the same size, and every label and group of those.
+    """
+    groups = _known(test, "test")
+    if not len(test):
+        raise ValueError("There are no test pictures, so there is nothing to measure.")
+    sizes = [" x ".join(map(str, pictures.images.shape[1:])) for pictures in (test, shown)]
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"The test pictures are {sizes[0]}, and the {where} ones {sizes[1]}. Bring the test "
+            f"pictures to this size, grey or in colour as these."
+        )
+    _codes(shown.y, sorted({text_of(value) for value in test.y}), where)
+    own = shown.sensitive_features
+    known = encode_groups(groups).names
+    absent = [] if own is None else sorted({*encode_groups(own).names} - {*known})
+    if absent:
+        raise ValueError(
+            f"The {where} pictures have a group that no test picture has, "
+            f"{_values.quoted(absent[0])}; they have {_values.listed(known, 20)}."
+        )
 
 
 def groups_shown(

@@ -64,7 +64,11 @@ class Constraint:
 
         For a rare range ``conditions={column: (low, high)}`` is faster: nothing is thrown away.
         """
-        if low is not None and high is not None and not low <= high:
+        try:
+            right = low is None or high is None or bool(low <= high)
+        except (TypeError, ValueError):
+            right = False
+        if not right:
             raise ValueError(
                 f"A range is (low, high) with low <= high, got {_values.plain((low, high))}."
             )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -22,8 +22,9 @@ from sklearn.neighbors import NearestNeighbors
 from evenhand import _checks, _values
 from evenhand._private import Private
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import TypedTable
+from evenhand.datasets.columns import Column, TypedTable
 from evenhand.fairness.intervals import Estimate
+from evenhand.generators.tables.codec import OTHER
 from evenhand.generators.tables.utility import Features
 from evenhand.generators.utility import auroc, bootstrap, roc
 from evenhand.privacy.trade_off import NO_BOUND, TradeOff
@@ -194,6 +195,7 @@ def attack_membership(
     require_rows(private, test)
     rng = np.random.default_rng(random_state)
     drawn, private, test = (schema.as_measured(rows)[names] for rows in (drawn, private, test))
+    private, test = (_as_learnt(rows, schema) for rows in (private, test))
     drawn, members = _some(drawn, MOST_DRAWN, rng), _some(private, MOST_ROWS, rng)
     test = _some(test, 2 * MOST_ROWS, rng)
     others, reference = test[: len(test) // 2], test[len(test) // 2 :]
@@ -234,6 +236,26 @@ def require_rows(private: pd.DataFrame, test: pd.DataFrame) -> None:
             f"An attack needs at least {LEAST_ROWS} private rows to say anything, got "
             f"{_values.count(len(private))}."
         )
+
+
+def _as_learnt(rows: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Return real rows as far as drawn ones can be like them, which any attacker would do.
+
+    Else a column of which categories were not named tells drawn rows from all real ones, members or
+    not, and nothing more is looked for.
+    """
+    seen: dict[str, Any] = {}
+    for known in schema.columns:
+        if known.name not in rows:
+            continue
+        column = Column(rows[known.name])
+        if known.bounds is not None:
+            seen[known.name] = column.numbers.clip(*known.bounds)
+        elif OTHER in known.categories:
+            named = {*known.categories}
+            texts = np.array([*(t if t in named else OTHER for t in column.texts), None], object)
+            seen[known.name] = texts[column.codes]
+    return rows.assign(**seen)
 
 
 def _some(rows: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:

@@ -15,7 +15,13 @@ from scipy.special import ndtri
 
 from evenhand._numerals import natural_order
 from evenhand.datasets import Schema
-from evenhand.datasets.columns import MOST_DECIMALS_READ, Column, TypedTable, holds_decimals
+from evenhand.datasets.columns import (
+    MOST_DECIMALS_READ,
+    Column,
+    TypedTable,
+    holds_decimals,
+    some,
+)
 from evenhand.datasets.dates import SECONDS
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.generators.budget_plan import BudgetPlan
@@ -211,13 +217,15 @@ class UndeclaredColumns:
         decimals = self._release_decimals(plan)
         warnings: list[str] = []
         doubts: list[str] = []
+        guessed: list[str] = []
         for name, noisy in zip(wanted, parts, strict=False):
             if name in self.texts:
                 columns[name] = self._categories(name, noisy, least)
             else:
                 n = float(parts[-1][0]) if self._conditions else 0.0
-                column, doubtful, beyond = self._range(name, noisy, released.sigma, n)
+                column, sure, doubtful, beyond = self._range(name, noisy, released.sigma, n)
                 columns[name] = _with_decimals(column, decimals.get(name))
+                guessed += [] if sure else [name]
                 warnings += doubtful
                 (doubts if column.missing else warnings).extend(beyond)
             if name in self._conditions and not table[name].is_bool:
@@ -230,6 +238,12 @@ class UndeclaredColumns:
                     warnings.append(_left_out(name, least, left, spread, sure=True))
                 elif left + 2.0 * spread >= _LITTLE * float(parts[-1][0]):
                     doubts.append(_left_out(name, least, left, spread, sure=False))
+        if guessed:
+            warnings.append(
+                f"no range of {some(guessed, 30)} stands out of the noise: "
+                f"{'it is' if len(guessed) == 1 else 'each is'} a guess. Declare bounds in a "
+                f"schema, raise epsilon, or use more records"
+            )
         for name in [n for n in wanted if columns[n].categories == (OTHER,)]:
             warnings.append(f"no category of {name!r} stands out of the noise: all are {OTHER!r}")
         for name in [n for n in wanted if n in self._conditions]:
@@ -268,8 +282,8 @@ class UndeclaredColumns:
 
     def _range(
         self, name: str, noisy: FloatArray, sigma: float, n: float
-    ) -> tuple[ColumnSchema, list[str], list[str]]:
-        """Return bounds of numbers or dates, what is doubtful about them, and what lies beyond.
+    ) -> tuple[ColumnSchema, bool, list[str], list[str]]:
+        """Return bounds of numbers or dates, whether they are no guess, and what is left out.
 
         Of ``n`` records, by a noisy count; 0 where these were not counted.
         """
@@ -279,9 +293,7 @@ class UndeclaredColumns:
         within = (edges[:-1] >= low) & (edges[1:] <= high)
         left = left_beyond(noisy[within], sigma, n) if sure else 0.0
         beyond = [_moved(name, left, n, gaps=missing)] if left else []
-        if not sure:
-            doubtful = [f"no range of {name!r} stands out of the noise: it is a guess"]
-        elif {low, high} & {*edges[[0, -1]].tolist()}:
+        if sure and {low, high} & {*edges[[0, -1]].tolist()}:
             doubtful = [_at_the_end(column)]
         if column.is_date:
             known = self.known.get(name)
@@ -298,6 +310,7 @@ class UndeclaredColumns:
             ColumnSchema(
                 name=name, kind="numeric", bounds=(low, high), missing=missing, date_unit=unit
             ),
+            sure,
             doubtful,
             beyond,
         )

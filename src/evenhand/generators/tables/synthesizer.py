@@ -17,7 +17,7 @@ from evenhand.datasets import Schema
 from evenhand.datasets.columns import TypedTable
 from evenhand.datasets.parquet import ParquetRows
 from evenhand.datasets.schema import HOW_TO_DECLARE
-from evenhand.generators.conditions import BALANCES, require_lines
+from evenhand.generators.conditions import BALANCES, require_conditions, require_lines
 from evenhand.generators.payload import Progress
 from evenhand.generators.registry import generators
 from evenhand.generators.rounding import Rounding
@@ -342,11 +342,7 @@ class TableSynthesizer(Synthesizer):
         self._require_fitted()
         rng = as_generator(random_state)
         how = {"shares": None, **how}
-        if conditions is not None and not isinstance(conditions, Mapping | pd.DataFrame):
-            raise TypeError(
-                f"conditions must be a mapping such as {{'sex': 'F'}}, or a DataFrame of one line "
-                f"per row, got {conditions!r:.60}."
-            )
+        require_conditions(conditions)
         if not isinstance(conditions, pd.DataFrame):
             asked = {str(name): value for name, value in (conditions or {}).items()}
             wanted = Wanted.of(self.codec_, asked, constraints)

@@ -374,6 +374,8 @@ class TwoTableSynthesizer(Synthesizer):
 
     def _remarks(self) -> tuple[str, ...]:
         said = [name + one for name, of in self._tables().items() for one in of._remarks()]
+        if not len(self.levels_.sharpness):  # of another method's visits nothing is asked
+            return tuple(said)
         each = zip(self.codec_.visits.features, self.levels_.sharpness, strict=False)
         named = ", ".join(f"{name!r} ({r * r:.2f})" for name, r in each if r)
         alike = f"alike in one person are {named}" if named else "no column is alike in one person"

@@ -50,9 +50,11 @@ class Wanted:
         constraints: Sequence[Constraint],
     ) -> Self:
         """Read what is asked of the features; label and groups in ``conditions`` are left alone."""
+        hint = "Give a list, such as [Constraint.order('from', 'to')]."
+        if isinstance(constraints, Constraint):
+            raise TypeError(f"constraints must be a list, got the rule {constraints.words}. {hint}")
         several = isinstance(constraints, Iterable) and not isinstance(constraints, str)
         for rule in constraints if several else (constraints,):
-            hint = "Give a list, such as [Constraint.order('from', 'to')]."
             of_type("constraints", rule, Constraint, hint)
         codec.require([*conditions, *(name for rule in constraints for name in rule.columns)])
         likelihoods, columns = {}, {column.name: column for column in codec.columns}
