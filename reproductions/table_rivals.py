@@ -146,8 +146,8 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "pm": difference.half,
                 "splits": f"{look[0]} to {look[-1]}",
                 "seeds": len(apart),
+                **({"apart": True} if reference else {}),
                 "agrees": difference.judged(*words[what]),
-                **({"apart": True} if rival in REFERENCES else {}),
             }
         )
     return found
