@@ -27,7 +27,7 @@ columns, its AUROC on the test part.
   noisy counts of single columns too, for as much of epsilon again; drawn rows do not use them.
 - *copula*, *CTGAN*: those of SDV 2.0.0, with defaults; they have no guarantee, read the rows
   as they are, and are references beside ours at epsilon 10. CTGAN trains for 20 epochs instead of
-  300, minutes a fit, and on Adult alone: it is not what it could be. Split 0 ran, and no other.
+  300, minutes a fit, and on Adult alone: it is not what it could be. Splits 0 and 1 ran.
 - MOSTLY AI's engine (mostlyai-engine 2.7.3) did not run: it asks for transformers, torchvision,
   torchaudio, opacus, peft and xgrammar beside torch.
 
