@@ -5,7 +5,7 @@
 IN holds ``codes`` (n, m), ``sizes`` (m,) and ``label``, the number of the label's column. What is
 measured costs RHO (zero-concentrated privacy, add or remove one record): a count with Gaussian
 noise 1 / (2 sigma**2), a choice by the exponential mechanism epsilon**2 / 8. OUT holds ``codes`` of
-the drawn rows, how many tables were counted, ``rounds``, and megabytes of the model, ``size``.
+the drawn rows, how many tables were counted, ``rounds``, and megabytes of the model, ``mb``.
 
 MST (McKenna, Miklau and Sheldon 2021): counts of every column, a tree of pairs chosen by their
 distance from independence, and counts of these pairs, a third of RHO each.
@@ -268,7 +268,7 @@ def main() -> None:
         target,
         codes=np.stack([np.asarray(drawn[name]) for name in rows.domain.attributes], axis=1),
         rounds=len(rows.measured) - len(rows.sizes),
-        size=size(rows, list(model.cliques)),
+        mb=size(rows, list(model.cliques)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -104,15 +105,33 @@ class Coded(NamedTuple):
     def drawn(
         self, python: str, name: str, budget: Budget, n: int, seed: int, minutes: float | None
     ) -> tuple[Any, Mapping[str, float]]:
-        """Return codes of n rows drawn by a mechanism of ``_graphical.py``, and what it took."""
+        """Return codes of n rows drawn by MST, AIM or PrivBayes, and what it took."""
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
             sizes = [column.n_states for column in self.codec.columns]
             label = self.codec.names.index(self.label)
             np.savez(source, codes=self.codes, sizes=sizes, label=label)
-            rho = repr(zero_concentrated(budget))
-            words = ("_graphical.py", name, source, target, rho, n, seed)
+            script, amount = "_graphical.py", zero_concentrated(budget)
+            if name == "PrivBayes":  # its epsilon has no delta
+                script, amount = "_peers.py", budget.epsilon
+            words = (script, name, source, target, repr(amount), n, seed)
             seconds = run(python, *words, minutes=minutes)
-            found = np.load(target)
-            took = {"seconds": seconds, "rounds": int(found["rounds"]), "mb": float(found["size"])}
-            return found["codes"], took
+            found = dict(np.load(target))
+            codes = found.pop("codes")
+            return codes, {"seconds": seconds} | {key: of.item() for key, of in found.items()}
+
+
+def drawn_without_privacy(
+    python: str, name: str, private: pd.DataFrame, n: int, seed: int, minutes: float | None
+) -> tuple[pd.DataFrame, Mapping[str, float]]:
+    """Return n rows of a copula or CTGAN fitted to rows as they are, and what it took."""
+    numbers = [column for column, dtype in private.dtypes.items() if dtype.kind in "iuf"]
+    texts = dict.fromkeys(private.columns.drop(numbers), str)
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "in.csv", Path(folder) / "out.csv"
+        private.to_csv(source, index=False)
+        words = (name, source, target, json.dumps(numbers), n, seed)
+        seconds = run(python, "_peers.py", *words, minutes=minutes)
+        made = pd.read_csv(target, dtype=texts)
+    made = made[list(private)].astype(private.dtypes.to_dict())
+    return made, {"seconds": seconds}

@@ -93,7 +93,9 @@ ALGORITHMS = {
     "stand_in": "ours, with sound accounts.",
     "table_budgets": "ours: `MarginalSynthesizer` with its defaults.",
     "table_rivals": "ours: `MarginalSynthesizer` with its defaults; MST and AIM after the papers, "
-    "in the bins of ours.",
+    "in the bins of ours; PrivBayes by DataSynthesizer in these bins, whose epsilon does not hold "
+    "as it runs: it reads from the rows how many there are and which states they have, in its "
+    "favor. Without any guarantee: a Gaussian copula and CTGAN of SDV, CTGAN for 20 of 300 epochs.",
     "teachers_ahead": "PATE by noisy shares (ours), with forests as teachers and student; DP-SGD "
     "as published, with our defaults.",
     "teachers_tried": "PATE by noisy shares (ours), with other teachers, sums and students.",

@@ -69,7 +69,7 @@ PAPERS = {
     "small_groups": OWN,
     "sf_pate_figure3": "SF-PATE, Section 6.1, Figure 3",
     "sf_pate_table1": "SF-PATE, Section 6.3, Table 1",
-    "table_rivals": "McKenna et al. 2021 (MST) and 2022 (AIM)",
+    "table_rivals": "McKenna et al. 2021 (MST) and 2022 (AIM); Zhang et al. 2014 (PrivBayes)",
     "teacher_gan_choices": OWN,
     "teachers_tried": OWN,
     "sf_pate_utkface": "SF-PATE, Section 6.3, Figure 2(c) and the last row of Table 1",

@@ -1,6 +1,6 @@
-"""The goal table beside rivals: MST and AIM on the same splits, by AUROC and by time.
+"""The goal table beside rivals on the same splits, by AUROC and by time.
 
-    python reproductions/table_rivals.py [--mbi PYTHON] [--first 0] [--seeds 3] [--epsilon 10]
+    python reproductions/table_rivals.py [--outside PYTHON] [--first 0] [--seeds 3] [--epsilon 10]
         [--data Adult] [--way ours AIM] [--save]
 
 Splits, budgets and model are those of table_budgets.py: 25 % test, epsilon 1 and 10 at delta 1e-5,
@@ -11,11 +11,25 @@ columns, its AUROC on the test part.
   budget too.
 - *MST* and *AIM*: written after the papers on the graphical models of private-pgm
   (``_graphical.py`` says what is whose), and need an interpreter that has the package mbi 2.0.0
-  (--mbi). They read the columns in bins that ours released with a whole budget of its own, whose
-  cost is not counted for them: so they have more budget than ours. rho is the largest that gives
-  (epsilon, delta), by the Renyi curve. AIM is told that the label matters (its workload is every
-  table of the label with two columns), its model is at most 8 MB (the paper has 80), and it has at
-  most 60 minutes of processor time a fit; a fit that is stopped then is a row without AUROC.
+  (--outside). They read the columns in bins that ours released with a whole budget of its own,
+  whose cost is not counted for them: so they have more budget than ours. rho is the largest that
+  gives (epsilon, delta), by the Renyi curve. AIM is told that the label matters (its workload is
+  every table of the label with two columns), its model is at most 8 MB (the paper has 80), and it
+  has at most 60 minutes of processor time a fit; a fit that is stopped then is a row without AUROC.
+- *PrivBayes*: as DataSynthesizer 0.1.13 has it (``_peers.py``), in the same bins, with the degree
+  that it takes by default: 3 on both tables, by a rule that supposes columns of two states and an
+  epsilon of .1. Half of epsilon, which has no delta, is for the choice of parents, half for the
+  counts. No epsilon holds for it as it runs. From the rows it reads, and pays for none of them, how
+  many there are, which columns have two states, and how high the states of a column go (also where
+  its user names them; a record that alone has the highest is seen in the table's size): all this is
+  in its favor. The noise of the counts is that for a record added or removed, half of the paper's;
+  the sensitivity of the choices is the paper's, for one replaced. In its own description stand
+  noisy counts of single columns too, for as much of epsilon again; drawn rows do not use them.
+- *copula*, *CTGAN*: those of SDV 2.0.0, with defaults; they have no guarantee, read the rows
+  as they are, and are references beside ours at epsilon 10. CTGAN trains for 20 epochs instead of
+  300, minutes a fit, and on Adult alone: it is not what it could be. Splits 0 and 1 ran.
+- MOSTLY AI's engine (mostlyai-engine 2.7.3) did not run: it asks for transformers, torchvision,
+  torchaudio, opacus, peft and xgrammar beside torch.
 
 Seconds are of processor time on one thread, for the others with the start of their interpreter and
 what JAX compiles. What is shown is ours minus the rival's, its mean and 95 % interval over seeds,
@@ -46,6 +60,11 @@ When the odds of labels had a temperature all of ours ran once more. Eight split
 seen (8 to 15 of Adult, epsilon 10) are a third look, judged by themselves by the same rule, written
 before they ran.
 
+PrivBayes, the copula and CTGAN came last, on splits 0 to 2, by the same rules, written before they
+ran there; beside them stand rows of ours as they were. On split 100, by time alone, it was chosen
+which steps of PrivBayes are quicker here than in its package, and how long CTGAN trains. Verdicts
+beside references are counted apart.
+
 How many iterations a fit of AIM has was chosen on a split of Adult that is none of these (seed
 100), by its time alone. "no" rows stay.
 """
@@ -59,38 +78,44 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from _outside import Coded, TookTooLong, has
+from _outside import Coded, TookTooLong, drawn_without_privacy, has
 from _paired import differences
 from _table import Mean, Runs, asked, commit, interval, later, rule, select, write
 from table_budgets import DELTA, EPSILONS, LOADERS, MOST, auroc, fitted, split
 
 from evenhand import Budget
 
-OURS, RIVALS = "ours", ("MST", "AIM")
+OURS, REFERENCES = "ours", ("copula", "CTGAN")  # these without privacy
+RIVALS = ("MST", "AIM", "PrivBayes", *REFERENCES)
 WAYS = (OURS, *RIVALS)
+NEEDED = {"MST": "mbi", "AIM": "mbi", "PrivBayes": "DataSynthesizer", "copula": "sdv"}
+NEEDED |= {"CTGAN": "sdv"}
 TABLES = [name for name in LOADERS if name != "German"]  # a thousand rows there: noise alone
 MINUTES = 60.0
 LOOKS = (range(3), range(3, 8), range(8, 16))  # splits that are judged together
 NAME = "table_rivals"
 
 
-def measure(data: str, seed: int, epsilon: float, way: str, python: str) -> dict[str, Any]:
-    """Return AUROC and seconds of one way."""
+def measure(data: str, seed: int, epsilon: float | None, way: str, python: str) -> dict[str, Any]:
+    """Return AUROC and seconds of one way; a reference has no epsilon."""
     case = {"data": data, "seed": seed, "epsilon": epsilon, "way": way, "commit": commit()}
     private, test = split(data, seed)
-    if way == OURS:
+    if way == OURS and epsilon is not None:
         made, seconds = fitted(data, private, epsilon, seed)
         rows, schema = made.sample(MOST, balance=(), random_state=seed), made.codec_.schema
         return {**case, "auroc": auroc(rows, test, schema), "seconds": seconds}
-    budget = Budget(epsilon=epsilon, delta=DELTA)
+    budget = Budget(epsilon=max(EPSILONS) if epsilon is None else epsilon, delta=DELTA)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         coded = Coded.of(private, "label", "group", budget, seed)
     try:
-        codes, took = coded.drawn(python, way, budget, MOST, seed, MINUTES)
+        if way in REFERENCES:
+            rows, took = drawn_without_privacy(python, way, private, MOST, seed, MINUTES)
+        else:
+            codes, took = coded.drawn(python, way, budget, MOST, seed, MINUTES)
+            rows = coded.decoded(codes, np.random.default_rng(seed))
     except TookTooLong:
         return {**case, "auroc": None, "seconds": 60 * MINUTES}
-    rows = coded.decoded(codes, np.random.default_rng(seed))
     return {**case, "auroc": auroc(rows, test, coded.codec.schema), **took}
 
 
@@ -99,10 +124,12 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     words = {"auroc": ("yes", "level", "no"), "seconds": ("no", "level", "yes")}
     for data, epsilon, rival, look, what in product(TABLES, EPSILONS, RIVALS, LOOKS, words):
-        own = [r for r in select(rows, data=data, epsilon=epsilon) if r["seed"] in look]
-        ours, its = (
-            [row for row in select(own, way=way) if row[what] is not None] for way in (OURS, rival)
-        )
+        reference = rival in REFERENCES
+        if reference and epsilon != max(EPSILONS):
+            continue
+        own = [r for r in select(rows, data=data) if r["seed"] in look and r[what] is not None]
+        ours = select(own, way=OURS, epsilon=epsilon)
+        its = select(own, way=rival, epsilon=None if reference else epsilon)
         apart = differences(ours, its, "seed", of=what)
         if len(apart) < 2:  # no interval
             continue
@@ -119,6 +146,7 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "pm": difference.half,
                 "splits": f"{look[0]} to {look[-1]}",
                 "seeds": len(apart),
+                **({"apart": True} if reference else {}),
                 "agrees": difference.judged(*words[what]),
             }
         )
@@ -135,11 +163,11 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
         apart = f"{Mean(v['difference'], v['pm']):+{form}}"
         what = "AUROC" if v["what"] == "auroc" else "seconds"
         out.append(
-            f"| {v['data']} | {v['epsilon']:g} | {v['rival']} | {what} | {' | '.join(cells)} | "
-            f"{apart} | {v['splits']} | {v['seeds']} | {v['agrees']} |"
+            f"| {v['data']} | {v['epsilon']:g} | {named(v['rival'])} | {what} | "
+            f"{' | '.join(cells)} | {apart} | {v['splits']} | {v['seeds']} | {v['agrees']} |"
         )
     out += ["", "| data | epsilon | way | seed: AUROC | tables chosen | MB |", rule(6)]
-    for data, epsilon, way in product(TABLES, EPSILONS, WAYS):
+    for data, epsilon, way in product(TABLES, (*EPSILONS, None), WAYS):
         if own := select(rows, data=data, epsilon=epsilon, way=way):
             own = sorted(own, key=lambda row: row["seed"])
             each = ", ".join(
@@ -151,8 +179,14 @@ def lines(rows: list[dict[str, Any]]) -> list[str]:
                 for key, form in (("rounds", "d"), ("mb", ".2f"))
                 if all(key in r for r in own) or "rounds" not in own[0]
             ]
-            out.append(f"| {data} | {epsilon:g} | {way} | {each} | {' | '.join(model)} |")
+            spent = "-" if epsilon is None else f"{epsilon:g}"
+            out.append(f"| {data} | {spent} | {named(way)} | {each} | {' | '.join(model)} |")
     return out
+
+
+def named(way: str) -> str:
+    """Return the name of a way, and whether it has no guarantee."""
+    return f"{way}, no guarantee" if way in REFERENCES else way
 
 
 def save(rows: list[dict[str, Any]], commit: str) -> None:
@@ -160,7 +194,7 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
     write(
         NAME,
         {"commit": commit, "verdicts": verdicts(rows), "rows": rows},
-        "# Gradient boosting on rows drawn by ours, MST and AIM\n",
+        "# Gradient boosting on rows drawn by ours and by rivals\n",
         f"`python reproductions/{NAME}.py --save`; the ways, their settings and the rules of the "
         f"verdicts stand in the script. Commit {commit}{later(rows, 'way', 'data')}.\n",
         *lines(rows),
@@ -170,21 +204,27 @@ def save(rows: list[dict[str, Any]], commit: str) -> None:
 def main() -> None:
     """Measure what is missing, and print the tables."""
     parser = asked(__doc__, seeds=3, data=TABLES)
-    parser.add_argument("--mbi", default=sys.executable, help="an interpreter that has mbi")
+    parser.add_argument("--outside", default=sys.executable, help="Python of the rivals")
     parser.add_argument("--first", type=int, default=0, help="the first split")
     parser.add_argument("--epsilon", type=float, nargs="+", choices=EPSILONS, default=EPSILONS)
     parser.add_argument("--way", nargs="+", choices=WAYS, default=WAYS)
     given = parser.parse_args()
-    if not has(given.mbi, "mbi"):
-        parser.error(f"{given.mbi} has no mbi; install mbi==2.0.0 and jax, and give --mbi PYTHON")
+    for package in {NEEDED[way] for way in given.way if way in NEEDED}:
+        if not has(given.outside, package):
+            parser.error(f"{given.outside} has no {package}; give --outside PYTHON that has it")
     runs = Runs(given.kept)
-    runs.complete(
-        partial(measure, python=given.mbi),
-        data=given.data,
-        seed=range(given.first, given.first + given.seeds),
-        epsilon=given.epsilon,
-        way=given.way,
-    )
+    asked_for = {
+        tuple(given.epsilon): [way for way in given.way if way not in REFERENCES],
+        (None,): [way for way in given.way if way in REFERENCES],
+    }
+    for epsilons, ways in asked_for.items():
+        runs.complete(
+            partial(measure, python=given.outside),
+            data=given.data,
+            seed=range(given.first, given.first + given.seeds),
+            epsilon=epsilons,
+            way=ways,
+        )
     print(*lines(runs), sep="\n")
     if given.save:
         save(runs, commit())

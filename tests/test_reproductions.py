@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from marks import FAINT
 from scipy import stats
+from sklearn.metrics import mutual_info_score
 
 from evenhand import Budget
 from evenhand.datasets.images import ImageData
@@ -760,6 +761,64 @@ def test_ours_is_ahead_of_rivals_level_or_behind_by_the_interval_of_the_pairs() 
     assert (stopped["auroc"]["seeds"], stopped["seconds"]["seeds"]) == (2, 3)
     one = {**about, "way": "AIM", "seed": 0, "auroc": None, "seconds": 3600.0}
     assert any("| 0: stopped |" in line for line in module.lines([*ours, one]))
+
+
+def test_references_without_privacy_stand_beside_the_larger_epsilon_and_are_counted_apart() -> None:
+    module = script("table_rivals")
+    about = {"data": "Adult", "seconds": 1.0}
+    rows = [
+        {**about, "way": way, "seed": seed, "epsilon": epsilon, "auroc": auroc + 0.001 * seed}
+        for way, epsilon, auroc in (
+            ("ours", 1.0, 0.7),
+            ("ours", 10.0, 0.9),
+            ("PrivBayes", 1.0, 0.6),
+            ("copula", None, 0.8),
+        )
+        for seed in range(3)
+    ]
+    found = [v for v in module.verdicts(rows) if v["what"] == "auroc"]
+    assert [(v["rival"], v["epsilon"], v.get("apart", False)) for v in found] == [
+        ("PrivBayes", 1.0, False),
+        ("copula", 10.0, True),
+    ]
+    assert [v["difference"] for v in found] == pytest.approx([0.1, 0.1])
+    assert any("| - | copula, no guarantee | 0: 0.8000" in line for line in module.lines(rows))
+
+
+def test_mutual_information_of_codes_is_that_of_the_joined_words() -> None:
+    rng = np.random.default_rng(0)
+    a, b, c = rng.integers(0, 4, 300), rng.integers(0, 7, 300), rng.integers(1, 3, 300)
+    for own, parents in ((a, [b]), ((a + b) % 5, [a, b]), ((a * b) % 6, [c, b, a])):
+        words = [" ".join(map(str, row)) for row in zip(*parents, strict=True)]
+        found = script_of("_peers").mutual_information(own, parents)
+        assert found == pytest.approx(mutual_info_score(own, words), abs=1e-12)
+
+
+def test_a_network_has_the_counts_of_its_rows_and_draws_by_them() -> None:
+    peers = script_of("_peers")
+    rng = np.random.default_rng(0)
+    codes = {"a": rng.integers(0, 3, 400), "b": rng.integers(0, 4, 400)}
+    codes["c"] = (codes["a"] + 2 * codes["b"]) % 5
+    codes["d"] = (codes["b"] + codes["c"]) % 3
+    counted = []
+
+    def count(names: list[str]) -> Any:
+        counted.append(names)
+        shape = [codes[name].max() + 1 for name in names]
+        at = np.ravel_multi_index([codes[name] for name in names], shape)
+        return np.bincount(at, minlength=int(np.prod(shape))).reshape(shape)
+
+    network = [("b", ["a"]), ("c", ["b", "a"]), ("d", ["c", "b"])]
+    tables = peers.tables_of(network, count)
+    assert counted == [["a", "b", "c"], ["c", "b", "d"]]  # m - degree tables, as the noise is for
+    for child, parents in [("a", []), *network]:
+        assert np.array_equal(tables[child], count([*parents, child]))
+    drawn = peers.rows_of(network, tables, 2000, rng)
+    assert np.array_equal(drawn["c"], (drawn["a"] + 2 * drawn["b"]) % 5)
+    assert np.array_equal(drawn["d"], (drawn["b"] + drawn["c"]) % 3)
+    empty = peers.rows_of(network, {**tables, "d": np.zeros((5, 4, 3))}, 2000, rng)
+    counts = np.bincount(empty["d"], minlength=3)
+    assert stats.chisquare(counts).pvalue > 1e-6  # the chance of a false alarm over seeds
 
 
 def test_a_way_is_taken_where_it_is_surely_better_at_both_epsilons_and_each_look_by_itself() -> (
