@@ -602,7 +602,7 @@ def test_a_table_of_ones_own_is_read_for_the_comparison_or_refused_in_words(
 
 def test_a_smaller_scale_keeps_the_signal_to_noise_and_the_pictures_of_a_teacher() -> None:
     # Signal to noise goes by the product of teachers and mu; mu by a second route, from epsilon.
-    faces, digits = script("pfguard_faces"), script("pfguard_sampling")
+    faces = script("pfguard_faces")
     given = script_of("pfguard_teachers").budget(
         faces.TEACHERS, faces.PAPERS_TEACHERS, faces.PAPERS_EPSILON
     )
@@ -611,10 +611,6 @@ def test_a_smaller_scale_keeps_the_signal_to_noise_and_the_pictures_of_a_teacher
     )
     each = faces.PRIVATE / faces.TEACHERS
     assert each == pytest.approx(141_800 / 6000, rel=0.01)
-    for name in (digits.WHOLE, digits.EIGHTH):
-        scale = digits.SCALES[name]
-        assert scale.sizes["n_teachers"] * scale.fewer == 400
-        assert scale.budget.mu == pytest.approx(scale.fewer * digits.BUDGET.mu, rel=1e-6)
 
 
 def test_private_faces_and_test_faces_are_two_women_for_one_man_and_apart(
