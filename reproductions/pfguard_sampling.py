@@ -1,6 +1,6 @@
 """Sampling strategies, GOLD, and what fair sampling costs: PFGuard's Tables 7, 8 and 6.
 
-    python reproductions/pfguard_sampling.py --data sampling|methods|... [--seeds 5] [--save]
+    python reproductions/pfguard_sampling.py --data sampling|methods|... [--seeds 3] [--save]
 
 MNIST, 3 against 1, 14 x 14, one rotated picture for four upright ones in each class; the test
 pictures are even. Epsilon 10, delta 1e-5, replace one record; all noise is drawn from the operating
@@ -34,7 +34,7 @@ here. A first scale, 50 steps after two of the critics each, was stopped after s
 for neither network had learnt much (accuracies of .50 to .79, FD-pixels over 50); dense networks on
 those validation pictures chose this one, which takes as long.
 
-Tables 7, 8 and 1 have five seeds. They had two, one and two before, and are run again whole: rows
+Tables 7, 8 and 1 have three seeds. They had two, one and two before, and were run again whole: rows
 agree by the same rule, and no row of the first runs is kept.
 """
 
@@ -479,7 +479,7 @@ save = partial(save_beside, "pfguard_sampling", ORDER, page)
 
 def main() -> None:
     """Measure, print, and save if asked."""
-    parser = asked(__doc__, seeds=5)
+    parser = asked(__doc__, seeds=3)
     parser.add_argument("--data", choices=ORDER, required=True)
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
