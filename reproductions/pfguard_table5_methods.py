@@ -25,9 +25,11 @@ DECAF 0.1.7 has no privacy either: a generator that draws each column from its c
 and lets nothing through the edges that a notion of fairness cuts. The graph of Adult is the one
 that its authors use; columns without an edge (fnlwgt, education-num, capital gain and loss) are
 drawn from noise alone. Ten epochs, as the example of the package has; reproductions of its paper
-have fifty, half an hour a fit here. None of its settings was tried. "FTU" cuts sex from income,
-"CF" the family status too, "DP" all of its causes to which a path from sex leads. It was called
-absent here for a while, because another package that holds it asks for an old torch.
+have fifty, half an hour a fit here. None of its settings was tried. Seen afterwards: in ten epochs
+it hardly learns (most columns are nearly constant), so its rows say nothing of its paper.
+"FTU" cuts sex from income, "CF" the family status too, "DP" all of its causes to which a path from
+sex leads. It was called absent here for a while, because another package that holds it asks for an
+old torch.
 """
 
 from __future__ import annotations
