@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from evenhand.typing import Array, ArrayLike, FloatArray, IntArray
 
 
+MOST_CLASSES: Final = 200
+"""Different labels beyond which a column is no label, unless its classes are named."""
+
+
 def class_at(name: str, home: str) -> Any:
     """Return what a user named as MODULE:CLASS; the module is imported, which runs its code."""
     module, _, own = home.partition(":")

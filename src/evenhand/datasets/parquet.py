@@ -16,14 +16,11 @@ import pandas as pd
 
 from evenhand import _checks, _values
 from evenhand._arrow import ds, fs, pa, pc, require_arrow
-from evenhand._checks import did_you_mean
+from evenhand._checks import MOST_CLASSES, did_you_mean
 from evenhand._frames import as_pandas
 from evenhand.datasets.columns import some
 from evenhand.datasets.files import first_line
 from evenhand.typing import Array
-
-MOST_CLASSES: Final = 200
-"""Different labels beyond which a column is no label."""
 
 _PLAIN: Final = re.compile(r"(u?int\d+|bool|str)$")
 

@@ -16,7 +16,7 @@ from evenhand.datasets.cells import CellTable
 from evenhand.datasets.columns import TypedTable, some
 from evenhand.datasets.encoder import PublicEncoder
 from evenhand.datasets.images.files import PictureFiles
-from evenhand.datasets.parquet import MOST_CLASSES, ParquetRows
+from evenhand.datasets.parquet import ParquetRows
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.fitted import columns_of
 from evenhand.typing import Array, ArrayLike, IntArray
@@ -160,11 +160,11 @@ def coded_labels(estimator: Any, y: ArrayLike) -> tuple[IntArray, Array]:
     labels = _of_one_type(np.asarray(values))
     check_classification_targets(labels)
     found = np.unique(labels)
-    if estimator.classes is None and len(found) > MOST_CLASSES:
+    if estimator.classes is None and len(found) > _checks.MOST_CLASSES:
         raise ValueError(
-            f"y has more than {MOST_CLASSES} different values, and each would be a class with a "
-            f"name that is published. Make classes of an amount first; or name the classes, which "
-            f"are public then: classes=."
+            f"y has more than {_checks.MOST_CLASSES} different values, and each would be a class "
+            f"with a name that is published. Make classes of an amount first; or name the classes, "
+            f"which are public then: classes=."
         )
     known = found if estimator.classes is None else np.unique(np.asarray(estimator.classes))
     strange = [value for value in found if value not in known]

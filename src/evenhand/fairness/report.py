@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from evenhand.fairness.tally import JointTally, Tally, answers
 from evenhand.fairness.trace import Coverage, coverage_table
 from evenhand.fairness.yardstick import Yardstick
 from evenhand.typing import REJECTED, ArrayLike, FloatArray, IntArray
-
-MOST_CODES: Final = 200
-"""Codes of classes that nobody named; labels such as years would make tables of thousands."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -202,22 +199,7 @@ def fairness_report(
     tally = Tally.of(codes.codes, predicted, *size, units=whose)
     estimates = _gaps(tally, positive, level, needs_labels=False)
     if probabilities is not None:
-        if (columns := np.shape(probabilities)[1:]) != (n_classes,):
-            raise ValueError(
-                f"probabilities must have a column for each of the {n_classes} classes, got "
-                f"{columns[0] if columns else 'one dimension'}. Pass what predict_proba returns."
-            )
-        estimates += [
-            generalized_demographic_parity(
-                probabilities,
-                codes.codes,
-                n_groups=codes.n_groups,
-                reference=reference,
-                level=level,
-                units=whose,
-            )
-            for reference in REFERENCES
-        ]
+        estimates += _score_gaps(probabilities, codes, n_classes, level, whose)
     errors: tuple[Estimate, ...] = ()
     truth = np.zeros(len(predicted), dtype=np.int64)
     given = predicted != REJECTED
@@ -259,6 +241,26 @@ def fairness_report(
     )
 
 
+def _score_gaps(
+    probabilities: ArrayLike,
+    groups: GroupCodes,
+    n_classes: int,
+    level: float,
+    units: IntArray | None,
+) -> list[Estimate]:
+    """Return gaps of the probabilities of each class."""
+    if (columns := np.shape(probabilities)[1:]) != (n_classes,):
+        raise ValueError(
+            f"probabilities must have a column for each of the {n_classes} classes, got "
+            f"{columns[0] if columns else 'one dimension'}. Pass what predict_proba returns."
+        )
+    about: dict[str, Any] = {"n_groups": groups.n_groups, "level": level, "units": units}
+    return [
+        generalized_demographic_parity(probabilities, groups.codes, reference=reference, **about)
+        for reference in REFERENCES
+    ]
+
+
 def unit_codes(units: ArrayLike, **of: Sized) -> IntArray | None:
     """Return a code of its unit for each row (n,), as many as ``of``; None where none has two."""
     ids = ids_of(units)
@@ -288,11 +290,11 @@ def _n_classes(y_true: ArrayLike | None, y_pred: ArrayLike) -> int:
         array = np.asarray(labels if labels is not None else [0])
         if array.size and np.issubdtype(array.dtype, np.integer):
             largest = max(largest, int(array.max()))
-    if largest >= MOST_CODES:
+    if largest >= _checks.MOST_CLASSES:  # such as years; tables of thousands of classes
         raise ValueError(
             f"y_true and y_pred hold codes up to {_values.quoted(largest)}, and a code is the "
             f"place of a class among all that there are, sorted: np.searchsorted(names, labels). "
-            f"For {MOST_CODES} classes or more name them with classes=."
+            f"For more than {_checks.MOST_CLASSES} classes name them with classes=."
         )
     return largest + 1
 
