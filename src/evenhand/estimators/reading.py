@@ -104,23 +104,13 @@ def read_fit_inputs(
     drawn_alone = synthetic is not None and given.X_public is None
     if synthetic is not None:
         _refuse_beside(estimator, given, public_fraction, synthetic)
-    elif given.X_public is not None and public_fraction is not None:
-        raise ValueError(
-            f"X_public= and public_fraction={public_fraction!r} were both given. Leave "
-            f"public_fraction out, which sets rows of X aside and gives them away; or X_public, "
-            f"where there are no public rows."
-        )
+    else:
+        _refuse_two_sources(given, public_fraction, records.sensitive is not None)
     if drawn_alone:
         X_public = take(records.X, np.zeros(0, dtype=np.int64))
     elif given.X_public is not None:
         X_public = checked_features(estimator, given.X_public, reset=False, name="X_public")
     else:
-        if records.sensitive is None and of_public is not None:
-            raise ValueError(
-                "sensitive_features_public= was given without X_public=. Pass X_public=; or, where "
-                "public_fraction sets rows of X aside, the groups of all rows of X: did you mean "
-                "sensitive_features=?"
-            )
         public, private = _set_aside(
             estimator, n, public_fraction, records.units, n_is_public, coins, rng
         )
@@ -268,6 +258,22 @@ def _set_aside(
             f"both public and private rows are needed. Pass X_public=, or more rows."
         )
     return np.flatnonzero(mask), np.flatnonzero(~mask)
+
+
+def _refuse_two_sources(given: FitArguments, fraction: float | None, has_groups: bool) -> None:
+    """Refuse public rows of two sources, and groups of public rows that are not given."""
+    if given.X_public is not None and fraction is not None:
+        raise ValueError(
+            f"X_public= and public_fraction={fraction!r} were both given. Leave public_fraction "
+            f"out, which sets rows of X aside and gives them away; or X_public, where there are no "
+            f"public rows."
+        )
+    if given.X_public is None and given.sensitive_features_public is not None and not has_groups:
+        raise ValueError(
+            "sensitive_features_public= was given without X_public=. Pass X_public=; or, where "
+            "public_fraction sets rows of X aside, the groups of all rows of X: did you mean "
+            "sensitive_features=?"
+        )
 
 
 def _refuse_beside(
