@@ -312,6 +312,18 @@ def test_a_run_stops_when_the_account_around_it_is_full(store) -> None:
     assert inner.spent == run.spent == whole.spent == 0
 
 
+def test_a_run_inside_a_private_account_has_noise_that_protects() -> None:
+    whole, small = Ledger(BUDGET), Budget(epsilon=1.0, delta=1e-5)
+    with pytest.raises(ValueError, match=r"SeededNoise\(0\) protects nobody.*Open a test account"):
+        whole.run(small, purpose="model", noise=SeededNoise(0))
+    with pytest.raises(TypeError, match="noise must be a source of noise, got 3"):
+        whole.run(small, purpose="model", noise=3)
+    with pytest.raises(TypeError, match="budget must be a Budget, got 1"):
+        whole.run(1, purpose="model")
+    assert not ledger().run(small, purpose="model", noise=SeededNoise(1)).guarantee().holds
+    assert ledger().run(small, purpose="model", noise=DiscreteNoise()).guarantee().holds
+
+
 def test_two_runs_of_one_name_are_two_runs() -> None:
     whole = ledger()
     small = Budget(epsilon=1.0, delta=1e-5)

@@ -35,6 +35,7 @@ from evenhand.typing import Array, ArrayLike
 _ROUNDING = 1e-8
 """A plan may pass what is left by this share of itself: budgets are rounded down."""
 _SINGLE = "valid only at delta"
+_A_BUDGET = "For example Budget(epsilon=1.0, delta=1e-6)."
 _OWN_FACTS = ("epsilon", "delta", "unit", "neighbors", "test_mode", "schema_version", _SINGLE)
 
 
@@ -100,7 +101,7 @@ class Ledger:
         own = sorted(set(facts or {}) & {*_OWN_FACTS, "within"})
         if own:
             raise ValueError(f"facts may not use the ledger's own names, got {', '.join(own)}.")
-        of_type("budget", budget, Budget, "For example Budget(epsilon=1.0, delta=1e-6).")
+        of_type("budget", budget, Budget, _A_BUDGET)
         self.budget = budget
         self.noise = DiscreteNoise() if noise is None else checked_noise(noise)
         self.store: Store = MemoryStore() if store is None else store
@@ -210,10 +211,17 @@ class Ledger:
         """Open a ledger inside this one: its charges must fit both budgets.
 
         Use it for one model trained under the account of a data set. Nothing is set aside for it.
-        ``noise`` is that of this run, where it is not that of the account.
+        ``noise`` is that of this run, where it is not that of the account: repeatable noise is
+        refused where the account promises privacy.
         """
         if self.single:
             raise ValueError(f"{_only(self.budget)} It holds no runs. Open another account.")
+        of_type("budget", budget, Budget, _A_BUDGET)
+        if noise is not None and not checked_noise(noise).protects and self.noise.protects:
+            raise ValueError(
+                f"{noise!r} protects nobody, and the account {self.account!r} around this run says "
+                f"that all of its releases are private. Open a test account with that noise."
+            )
         inner = Ledger.__new__(Ledger)
         inner.__dict__.update(self.__dict__)
         inner.budget = budget
