@@ -312,7 +312,7 @@ def test_counts_that_are_not_votes_are_refused() -> None:
         answer.decide([[1.5, 2.0]], drawn)
     with pytest.raises(ValueError, match=r"counts must have shape \(n, n_classes\)"):
         answer.decide([1, 2], drawn)
-    with pytest.raises(ValueError, match="between 0 and 2"):
+    with pytest.raises(ValueError, match=r"between 0 and 2.*\(not shown\) to \(not shown\)\.$"):
         answer.decide([[-1, 2]], drawn)
     with pytest.raises(ValueError, match="between 0 and 2"):
         answer.decide([[2**60, 2]], drawn)

@@ -321,6 +321,7 @@ def _votes(counts: ArrayLike) -> IntArray:
         )
     if votes.size and (votes.min() < 0 or votes.max() > MOST_VOTES):
         raise ValueError(
-            f"counts must lie between 0 and 2**52, got values from {votes.min()} to {votes.max()}."
+            f"counts must lie between 0 and 2**52, got values from "
+            f"{_values.count(int(votes.min()))} to {_values.count(int(votes.max()))}."
         )
     return votes.astype(np.int64, copy=False)
