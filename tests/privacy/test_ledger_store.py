@@ -230,6 +230,17 @@ def test_a_database_that_goes_away_stops_the_release_before_the_draw(tmp_path, t
     assert [entry.n_uses for entry in mine.entries] == [1, 1]
 
 
+def test_a_database_that_goes_away_after_the_draw_says_that_nothing_came_back(
+    tmp_path, tripwire
+) -> None:
+    file = tmp_path / "ledger.db"
+    noise = tripwire(lambda: file.write_bytes(b"no database" * 100))
+    ledger = Ledger(BUDGET, store=DatabaseStore(file), noise=noise)
+    with pytest.raises(StoreUnavailable, match=r"not be settled.*Nothing was given back") as raised:
+        ledger.release(ANSWER, [[190, 60]], purpose="drawn")
+    assert "No noise was drawn" not in str(raised.value)
+
+
 def test_no_file_is_made_before_the_first_charge(tmp_path) -> None:
     store = DatabaseStore(tmp_path / "ledger.db")
     mine = Ledger(BUDGET, store=store, noise=FloatNoise())

@@ -158,8 +158,9 @@ class DatabaseStore:
             with self._database.transaction(write=write) as db:
                 yield db
         except sa.exc.SQLAlchemyError as error:
+            left = "No noise was drawn" if doing != "settled" else "Nothing was given back"
             raise StoreUnavailable(
-                f"The ledger in {self} could not be {doing}: {cause(error)}. No noise was drawn. "
+                f"The ledger in {self} could not be {doing}: {cause(error)}. {left}. "
                 f"Mend the database and try again; a charge that was already written counts."
             ) from error
         except ChangedByHand as error:

@@ -106,7 +106,7 @@ class OtherAccount(ValueError):
 
 
 class StoreUnavailable(ConnectionError):
-    """The store cannot be read or written now. Nothing was drawn."""
+    """The store cannot be read or written now; what was charged there counts."""
 
 
 class Store(Protocol):
