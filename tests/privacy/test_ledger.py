@@ -63,6 +63,26 @@ def test_a_number_or_a_name_in_place_of_an_object_is_refused_in_words(given) -> 
         Ledger(**{"budget": BUDGET, **given})
 
 
+@pytest.mark.parametrize(
+    "given", [{"store": "x.db"}, {"account": None}, {"facts": [("n", 1)]}, {"account": "a\0b"}]
+)
+def test_what_no_database_can_keep_is_refused_in_words(given) -> None:
+    with pytest.raises((TypeError, ValueError), match=rf"^{next(iter(given))} must be a "):
+        ledger(**given)
+
+
+@pytest.mark.parametrize("purpose", [None, 3, "\ud800", "a\0b"])
+def test_a_purpose_is_a_text_before_anything_is_charged(store, purpose) -> None:
+    mine = ledger(store=store)
+    with pytest.raises((TypeError, ValueError), match=r"^purpose must be a text"):
+        mine.release(ANSWER, VOTES, purpose=purpose)
+    with pytest.raises((TypeError, ValueError), match=r"^purpose must be a text"):
+        mine.run(Budget(epsilon=1.0, delta=1e-5), purpose=purpose)
+    with pytest.raises(TypeError, match=r"^uses must be a Mapping"):
+        mine.reserve([ANSWER], purpose="x")
+    assert mine.spent == 0
+
+
 # ---------------------------------------------------------------- charge, then draw
 
 
@@ -266,6 +286,8 @@ def test_counts_are_read_before_anything_is_charged() -> None:
     mine = ledger()
     with pytest.raises(ValueError, match=r"counts must have shape \(n, n_classes\), got \(2,\)"):
         mine.release(ANSWER, [190, 60], purpose="x")
+    with pytest.raises(ValueError, match=r"counts must have shape.*got \(1, 0\)"):
+        mine.release(ANSWER, np.zeros((1, 0), int), purpose="x")
     assert mine.spent == 0
     for counts in ([[1.5, 2.0]], [["3", "4"]], [[True, False]], [[np.nan, 1.0]]):
         with pytest.raises(TypeError, match=r"whole numbers of votes.*Nothing was charged"):

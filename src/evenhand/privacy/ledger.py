@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._checks import at_least, of_type, open_unit
+from evenhand._checks import at_least, of_type, open_unit, text
 from evenhand.privacy.budget import Budget
 from evenhand.privacy.gaussian import SLACK, epsilon_from_mu
 from evenhand.privacy.grant import Grant
@@ -98,14 +98,17 @@ class Ledger:
         neighbors: str = "replace one",
         single: bool = False,
     ) -> None:
+        of_type("facts", {} if facts is None else facts, Mapping, 'For example {"n_records": 9}.')
         own = sorted(set(facts or {}) & {*_OWN_FACTS, "within"})
         if own:
             raise ValueError(f"facts may not use the ledger's own names, got {', '.join(own)}.")
         of_type("budget", budget, Budget, _A_BUDGET)
         self.budget = budget
         self.noise = DiscreteNoise() if noise is None else checked_noise(noise)
+        if store is not None and not hasattr(store, "charge"):
+            raise TypeError(f"store must be a store, got {store!r:.60}. Pass DatabaseStore(FILE).")
         self.store: Store = MemoryStore() if store is None else store
-        self.account = account
+        self.account = _written("account", account)
         check_relation(unit, neighbors)
         self.unit = unit
         self.neighbors = neighbors
@@ -149,7 +152,7 @@ class Ledger:
             If the counts are no whole numbers; nothing is charged then either.
         """
         rows: Array = np.asarray(counts)
-        if rows.ndim != 2:
+        if rows.ndim != 2 or not rows.shape[1]:
             raise ValueError(f"counts must have shape (n, n_classes), got {rows.shape}.")
         if rows.size and not np.issubdtype(rows.dtype, np.integer):
             raise TypeError(
@@ -178,6 +181,8 @@ class Ledger:
             If a mechanism's cost is about other neighbors, or does not add up with what an account
             may hold besides.
         """
+        of_type("uses", uses, Mapping, "Name how often each mechanism is used: {mechanism: 3}.")
+        _written("purpose", purpose)
         charges = []
         for mechanism, n in uses.items():
             words, units = self._price(mechanism)
@@ -227,7 +232,7 @@ class Ledger:
         inner.budget = budget
         if noise is not None:  # other prices for the same mechanisms
             inner.noise, inner._prices = noise, {}
-        inner.account = f"{self.account}/{purpose}#{secrets.token_hex(4)}"
+        inner.account = f"{self.account}/{_written('purpose', purpose)}#{secrets.token_hex(4)}"
         inner._open(within=self._described)
         return inner
 
@@ -445,6 +450,14 @@ class Ledger:
 
 def _only(budget: Budget) -> str:
     return f"This ledger is for one release that is known at delta={budget.delta!r} alone."
+
+
+def _written(name: str, value: str) -> str:
+    """Return a text that every database can keep."""
+    text(name, value)
+    if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ValueError(f"{name} must be a text without NUL and half letters, got {value!r:.60}.")
+    return value
 
 
 def _fact(name: str, value: object) -> str | int:
