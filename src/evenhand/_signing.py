@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,3 +158,13 @@ class PublicKey:
         except InvalidSignature:
             return False
         return True
+
+
+def known_by(name: str, keys: Mapping[str, PublicKey]) -> PublicKey | None:
+    """Return the key of this name, however its letters are composed: some systems' files split ü.
+
+    A signature is checked as it was made: the name in what was signed stays.
+    """
+    spelled = unicodedata.normalize("NFC", name)
+    found = [key for of, key in keys.items() if unicodedata.normalize("NFC", of) == spelled]
+    return keys.get(name, found[0] if len(found) == 1 else None)

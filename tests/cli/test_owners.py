@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from evenhand import Budget
 from evenhand._signing import PrivateKey
 from evenhand.cli import app
 from evenhand.cli.owner import TREE
+from evenhand.owners.collection import OwnerVotes, VotesRefused
 from evenhand.owners.noisy_sums import noisy_share
 from evenhand.owners.sum_files import RoundFile, ShareFile
 from evenhand.owners.vote_file import VoteFile
@@ -391,7 +393,21 @@ def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: P
         f"sums add s0.json s1.json --round round.json --keys keys2 --out {tmp_path / 'sums.json'}",
         exit_code=2,
     )
-    assert "2 of 12 owners answered, and the noise protects from 11 on" in few.stderr
+    said = " ".join(few.stderr.split())
+    assert "2 of 12 owners answered, and the noise protects from 11 on" in said
+
+
+def test_a_key_is_found_by_its_owners_name_however_its_letters_are_composed(
+    tmp_path: Path,
+) -> None:
+    key, rows = PrivateKey.make(), pd.read_csv("public.csv")
+    for form, other in (("NFC", "NFD"), ("NFD", "NFC")):
+        owner = unicodedata.normalize(form, "Zürich")
+        keys = {unicodedata.normalize(other, owner): key.public}
+        file = VoteFile.cast(owner, ["no"] * 300, rows, classes=["no", "yes"], key=key)
+        assert OwnerVotes.of([file], keys=keys).keys_known
+        with pytest.raises(VotesRefused, match="is not the one of"):
+            OwnerVotes.of([file], keys={owner: PrivateKey.make().public} | keys)
 
 
 def test_shares_that_somebody_made_up_do_not_stand_for_the_noise_of_owners(

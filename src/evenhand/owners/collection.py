@@ -12,7 +12,7 @@ import numpy as np
 
 from evenhand import _checks
 from evenhand._numerals import natural_order, text_of
-from evenhand._signing import PublicKey
+from evenhand._signing import PublicKey, known_by
 from evenhand.owners.digests import PublicRows
 from evenhand.owners.vote_file import OWNER, VoteFile, of_owners
 from evenhand.teachers.partition import Neighbors
@@ -254,10 +254,11 @@ def _of_signature(file: VoteFile, keys: Mapping[str, PublicKey] | None, signed: 
         return "the signature fails: the file was changed after it was signed"
     if keys is None:
         return ""
-    if file.owner not in keys:
+    known = known_by(file.owner, keys)
+    if known is None:
         hint = _checks.did_you_mean(file.owner, keys)
         return f"no key is known of the owner {file.owner!r}.{hint}".rstrip(".")
-    if keys[file.owner].raw != file.key:
+    if known.raw != file.key:
         return f"it is signed with a key that is not the one of {file.owner!r}"
     return ""
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _values
-from evenhand._signing import PrivateKey, PublicKey
+from evenhand._signing import PrivateKey, PublicKey, known_by
 from evenhand.owners.noisy_sums import NoisySums, Round
 from evenhand.owners.vote_file import canonical
 from evenhand.typing import IntArray
@@ -123,7 +123,8 @@ class ShareFile:
         most = plan.n_teachers * plan.scale + plan.most_noise
         if self.counts.min() < -plan.most_noise or self.counts.max() > most:
             return "its counts lie beyond all that votes and a share of the noise can be"
-        if self.owner not in known:
+        owners_key = known_by(self.owner, known)
+        if owners_key is None:
             return f"no key of {self.owner!r} is known"
         try:
             key = PublicKey.of_bytes(bytes.fromhex(self.key))
@@ -132,7 +133,7 @@ class ShareFile:
             good = False
         if not good:
             return "its signature fails"
-        if known[self.owner].raw != key.raw:
+        if owners_key.raw != key.raw:
             return f"it is signed by another key than that of {self.owner!r}"
         return ""
 
