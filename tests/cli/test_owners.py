@@ -395,6 +395,16 @@ def test_bad_shares_are_all_named_and_nothing_is_added(summed: Path, tmp_path: P
     )
     said = " ".join(few.stderr.split())
     assert "2 of 12 owners answered, and the noise protects from 11 on" in said
+    assert "Wait for 9 more" in said  # the round is paid for, and not lost yet
+
+
+def test_the_noise_of_a_round_is_said_in_votes_where_a_vote_has_parts(tmp_path: Path) -> None:
+    said = [
+        " ".join(run(f"{PLANNED} {abstain} --out {tmp_path / name}").output.split())
+        for abstain, name in (("", "whole.json"), ("--may-abstain", "parts.json"))
+    ]
+    noise = [float(words.split("noise of ")[1].split(" votes")[0]) for words in said]
+    assert noise[0] == noise[1]  # one vote of many is as well hidden, in twice as many parts
 
 
 def test_a_key_is_found_by_its_owners_name_however_its_letters_are_composed(

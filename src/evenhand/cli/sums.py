@@ -96,7 +96,8 @@ def plan(given: PlanOptions) -> None:
         return
     show(
         f"{given.out} is the plan of one round: give it to {planned.n_owners} owners. At least "
-        f"{planned.least_answers} must answer; noise of {planned.sigma:.3g} votes is charged for."
+        f"{planned.least_answers} must answer; noise of {planned.sigma / planned.scale:.3g} votes "
+        f"is charged for."
     )
 
 

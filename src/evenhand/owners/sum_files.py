@@ -190,8 +190,12 @@ def add_up(files: Iterable[Path], told: RoundFile, keys: Mapping[str, PublicKey]
         held.append(share.counts)
     if bad:
         raise SharesRefused(f"{'; '.join(bad)}. Nothing was added. Ask these owners again.")
-    if not held:
-        raise SharesRefused("There is no share to add up. Name the files of the owners.")
+    if (lacking := told.plan.least_answers - len(held)) > 0:
+        raise SharesRefused(
+            f"{len(held)} of {told.plan.n_owners} owners answered, and the noise protects from "
+            f"{told.plan.least_answers} on. Nothing was added. Wait for {lacking} more, and name "
+            f"the files of all; where too few will come, plan another round with more --dropouts."
+        )
     total: Any = np.sum(held, axis=0)
     return _noisy_sums(told, total, len(held))
 
