@@ -407,6 +407,19 @@ def test_the_noise_of_a_round_is_said_in_votes_where_a_vote_has_parts(tmp_path: 
     assert noise[0] == noise[1]  # one vote of many is as well hidden, in twice as many parts
 
 
+def test_what_the_table_of_owners_leaves_out_is_said(tmp_path: Path) -> None:
+    rows = pd.read_csv("public.csv")
+    for i in range(21):
+        said = np.where(rows["z"] > 0, "yes", "no")
+        file = VoteFile.cast(f"n{i}", said, rows, classes=["no", "yes"])
+        file.sign(PrivateKey.make()).write(tmp_path / f"n{i}.json")
+    files = " ".join(str(tmp_path / f"n{i}.json") for i in range(21))
+    done = run(
+        f"aggregate {files} --public public.csv --method pate --epsilon 50 --out {tmp_path / 'm'}"
+    )
+    assert "and 1 owner more: --json lists all" in " ".join(done.output.split())
+
+
 def test_a_key_is_found_by_its_owners_name_however_its_letters_are_composed(
     tmp_path: Path,
 ) -> None:

@@ -360,4 +360,7 @@ def _fingerprints(votes: OwnerVotes | NoisySums) -> list[Any]:
             votes.owners, votes.teachers, votes.fingerprints, strict=True
         )
     ]
-    return [table(("owner", "teachers", "key, SHA-256"), rows[:20])]
+    shown = table(("owner", "teachers", "key, SHA-256"), rows[:20])
+    left = len(rows) - 20
+    said = f"and {left} owner{'s' * (left > 1)} more: --json lists all, with whole fingerprints."
+    return [shown, said] if left > 0 else [shown]
