@@ -218,6 +218,25 @@ def test_without_javascript_everything_works(site: Site) -> None:
 
 
 @pytest.mark.slow
+def test_where_one_group_alone_has_labels_no_gap_is_shown(
+    model: Any, browser: Any, tmp_path: Any
+) -> None:
+    desk = new_desk(model.with_reject_option(0.05, cold_start=20), tmp_path / "s.db")
+    ask(desk, [row for row in rows(600, 1) if row["sex"] == "men"])
+    ask(desk, [row for row in rows(60, 1) if row["sex"] == "women"][:10])
+    site = Site(desk, browser)
+    try:
+        page = site.open()
+        words = page.locator("dl.glance").inner_text()
+        assert "none yet" in words
+        assert "fewer than two groups have labels" in words
+        assert "0.0000" not in words
+        page.goto(f"{site.url}/review/{site.desk.store.queue(limit=1, withheld=True)[0].id}")
+        assert "is none now, as fewer than two groups have labels" in page.inner_text("main")
+    finally:
+        site.close()
+
+
 def test_two_margins_and_what_waits_for_the_model_on_a_phone_and_at_a_desk(
     two_margins: Site,
 ) -> None:

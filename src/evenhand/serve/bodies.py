@@ -105,6 +105,10 @@ class Margin(BaseModel):
         Field(description="What the gap is: about true classes a limit, or an estimate."),
     ]
     within_margin: bool
+    n_compared: Annotated[
+        int,
+        Field(description="Groups with given labels; with fewer than two the gap is none, and 0."),
+    ]
 
 
 class Outcome(BaseModel):

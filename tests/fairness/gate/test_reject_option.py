@@ -232,6 +232,23 @@ def test_withheld_rows_are_answered_within_the_call_that_releases_them() -> None
     assert (decided.n_released, fetched(option)) == (0, {})
 
 
+def test_a_gap_says_between_how_many_groups_it_is() -> None:
+    option = RejectOption(DemographicParity(margin=0.1), list("FMX"), ["no", "yes"], cold_start=2)
+    option.decide([0, 1], groups=[0, 0])
+    [kept] = option.kept
+    assert kept.words == (
+        "demographic parity: no gap yet, fewer than two groups have labels; margin 0.1"
+    )
+    assert (kept.to_dict()["gap"], kept.to_dict()["n_compared"]) == (0.0, 1)
+    option.decide([0, 1], groups=[1, 1])
+    [kept] = option.kept
+    assert kept.words.endswith(
+        "largest gap 0.0000 between the 2 groups of 3 with labels, margin 0.1"
+    )
+    option.decide([0, 1], groups=[2, 2])
+    assert option.kept[0].words == "demographic parity: largest gap 0.0000, margin 0.1"
+
+
 def test_unsure_labels_are_refused_before_the_gate_and_counted_as_offered() -> None:
     option = new()
     decided = option.decide([0, 1, 1], [0, 0, 0], sure=[True, False, True])

@@ -62,12 +62,21 @@ class KeptMargin(NamedTuple):
     """What that is: ``exact``, ``upper limit``, or ``estimate``."""
     within: bool
     """Whether it is within the margin."""
+    n_compared: int
+    """Groups with given labels. With fewer than two nothing is compared, and ``gap`` is 0."""
+    n_groups: int
+    """Groups that may come."""
 
     @property
     def words(self) -> str:
         """The gap and the margin as a reader meets them."""
+        margin = f"margin {self.notion.margin:g}"
+        if self.n_compared < 2:
+            return f"{self.notion.title}: no gap yet, fewer than two groups have labels; {margin}"
         shown = "largest gap" if self.gap_is == "exact" else f"{self.gap_is} of the gap"
-        return f"{self.notion.title}: {shown} {self.gap:.4f}, margin {self.notion.margin:g}"
+        some = self.n_compared < self.n_groups
+        between = f" between the {self.n_compared} groups of {self.n_groups} with labels" * some
+        return f"{self.notion.title}: {shown} {self.gap:.4f}{between}, {margin}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON's types."""
@@ -78,6 +87,7 @@ class KeptMargin(NamedTuple):
             "gap": self.gap,
             "gap_is": self.gap_is,
             "within_margin": self.within,
+            "n_compared": self.n_compared,
         }
 
 
@@ -125,7 +135,14 @@ def kept_margins(gate: Gate) -> tuple[KeptMargin, ...]:
     """Return how the given labels stand to each margin of a gate."""
     withins = gate.withins if isinstance(gate, SeveralGate) else (gate.within,)
     return tuple(
-        KeptMargin(notion=one.notion, gap=one.gap, gap_is=_what_the_gap_is(one), within=within)
+        KeptMargin(
+            notion=one.notion,
+            gap=one.gap,
+            gap_is=_what_the_gap_is(one),
+            within=within,
+            n_compared=int(one.counts.any(axis=1).sum()),
+            n_groups=len(one.counts),
+        )
         for one, within in zip(gates_of(gate), withins, strict=True)
     )
 
