@@ -20,6 +20,7 @@ from evenhand import (
     TruePositiveRateParity,
     load,
 )
+from evenhand.baselines import PFLDClassifier, RandomizedResponseClassifier
 from evenhand.estimators import PATEClassifier, SFPATEClassifier
 from evenhand.estimators.margins import Bound
 from evenhand.fairness import DemographicParity, FunctionParity
@@ -692,6 +693,19 @@ def test_a_teacher_without_some_group_is_told_to_the_curator_without_counts() ->
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made(n_teachers=40).fit(X, y, sensitive_features=z)  # a fair student needs no such teacher
+
+
+@pytest.mark.parametrize("kind", [SFPATEClassifier, RandomizedResponseClassifier, PFLDClassifier])
+def test_the_attribute_among_the_public_features_is_refused_and_so_are_amounts(kind) -> None:
+    X, y, z = people(n=400)
+    table = pd.DataFrame(X, columns=list("klmn")).assign(sex=z)
+    model = kind(BUDGET, fairness=to_all(0.02))
+    with pytest.raises(ValueError, match=r"X has the column 'sex'.*would not be protected.*drop"):
+        model.fit(table, y, sensitive_features=table["sex"])
+    with pytest.raises(ValueError, match=r"X has the column 'sex'.*would not be protected.*drop"):
+        model.fit(table, y, sensitive_features=table[["sex", "k"]])
+    with pytest.raises(ValueError, match="has more than 50 values"):  # names of groups are public
+        model.fit(X, y, sensitive_features=X[:, 0])
 
 
 def test_an_alpha_that_no_model_meets_keeps_the_best_and_says_so() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from evenhand import _checks, _values
+from evenhand._frames import as_pandas
 from evenhand.datasets import PublicEncoder
 from evenhand.datasets.pixels import PixelEncoder
 from evenhand.estimators.classifier import PrivateClassifier
@@ -15,6 +16,7 @@ from evenhand.estimators.given_rows import encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import single_ledger
 from evenhand.estimators.reading import read_fit_inputs
+from evenhand.fairness.grouping import refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
 from evenhand.privacy import Budget, Guarantee, Ledger, attribute_of
 from evenhand.privacy.guarantee import delta_warning
@@ -70,6 +72,8 @@ class AttributePrivacyClassifier(PrivateClassifier):
                 f"groups there is nothing to protect here."
             )
         _refuse_missing(given.sensitive_features)
+        _refuse_in_features(given.X, given.sensitive_features, type(self).__name__)
+        refuse_many_values(given.sensitive_features)  # their names are published
         groups = encode_groups(given.sensitive_features, names=names)
         _checks.same_length(X=data.X_private, sensitive_features=groups)
         if groups.n_groups < 2:
@@ -121,6 +125,19 @@ class AttributePrivacyClassifier(PrivateClassifier):
             holds=noise.protects,
             reason="" if noise.protects else "the noise came from a seed and can be removed",
             mu_squared=mu_squared,
+        )
+
+
+def _refuse_in_features(X: Any, sensitive_features: Any, method: str) -> None:
+    """Refuse a column of the features that is named as the attribute: it would be public."""
+    given = as_pandas(sensitive_features)
+    names = list(getattr(given, "columns", [getattr(given, "name", None)]))
+    columns = list(getattr(as_pandas(X), "columns", ()))
+    if both := [name for name in names if isinstance(name, str) and name in columns]:
+        raise ValueError(
+            f"X has the column {both[0]!r}, which sensitive_features names as well. {method} takes "
+            f"all features as public, so the attribute would not be protected. Drop it: "
+            f"X.drop(columns={both})."
         )
 
 
