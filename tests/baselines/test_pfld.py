@@ -111,6 +111,7 @@ def test_it_says_what_it_claims_and_spends_exactly_its_budget() -> None:
         "change the group label of one person",
         "exact Gaussian DP accounting",
         "the features and class labels of all 800 rows",
+        "that each row is another person",
         "what the public features and labels tell of the attribute",
     ):
         assert words in said

@@ -67,6 +67,7 @@ def test_it_says_what_it_claims_and_that_only_the_attribute_is_protected() -> No
     )
     for words in (
         "taken as public: the features and class labels of all 2000 rows",
+        "that each row is another person",
         "what the public features and labels tell of the attribute",
         "measurements that read the groups",
     ):

@@ -113,6 +113,7 @@ class AttributePrivacyClassifier(PrivateClassifier):
             public=(
                 f"the features and class labels of all {n} rows",
                 *people.data.made_by,
+                "that each row is another person",
                 "the names of the groups",
                 "all settings",
             ),
