@@ -15,6 +15,7 @@ from sklearn.datasets import make_classification
 
 import evenhand
 from evenhand import Budget, DemographicParity, DPSGDClassifier, FairPATEClassifier
+from evenhand.baselines import DPFERMIClassifier, DPPostProcessingClassifier
 from evenhand.datasets import PublicEncoder, Schema
 from evenhand.datasets.schema import ColumnSchema
 from evenhand.estimators.dpsgd import AimMissed, FewPublicRows
@@ -49,6 +50,26 @@ def test_it_learns_within_its_budget_and_says_what_it_claims(parts: Any) -> None
     assert entry.settled
     assert 2.99 < model.ledger_.spent_epsilon(1e-6) <= 3.0
     assert (model.predict(parts.X) == parts.y).mean() > 0.75
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPSGDClassifier(fairness=DemographicParity(margin=0.1)),
+        DPFERMIClassifier(fairness=DemographicParity(margin=0.0), group_shares="released"),
+        DPPostProcessingClassifier(
+            fairness=DemographicParity(margin=0.1, reference="pairwise"), public_fraction=None
+        ),
+    ],
+)
+def test_names_of_private_groups_are_no_amounts(parts: Any, model: Any) -> None:
+    amounts = np.random.default_rng(0).normal(size=len(parts.y))  # each name would be a person's
+    with pytest.raises(ValueError, match="has more than 50 values"):
+        fit(
+            parts,
+            model.set_params(budget=Budget(epsilon=1.0, delta=1e-5)),
+            sensitive_features=amounts,
+        )
 
 
 def test_the_noise_in_the_model_is_that_of_its_mechanism(parts: Any, loose: Any) -> None:
