@@ -32,7 +32,7 @@ from evenhand.privacy.ledger import Ledger
 from evenhand.report.colours import GRID, INK, NOT_USED, PALETTE, SOFT, colours
 from evenhand.report.columns import ColumnView, column_views
 from evenhand.report.spending import Spending
-from evenhand.report.svg import shortened
+from evenhand.report.svg import short_names, shortened
 from evenhand.typing import ArrayLike, BoolArray, FloatArray
 from evenhand.voting.votes import Votes
 
@@ -529,7 +529,7 @@ _WORDS: Final = {
 def _name_groups(ax: Any, names: Sequence[str]) -> None:
     """Write the names of groups below the axis, aslant where they have no room side by side."""
     aslant = len(names) * max(map(len, names)) > ROOM_BELOW
-    words = [shortened(name, 40) for name in names]
+    words = short_names(names, 40)
     turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if aslant else {}
     ax.set_xticks(np.arange(len(names)), words, **turned)
 

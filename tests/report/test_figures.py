@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evenhand.report import ModelReport, figures
 from evenhand.report.colours import NOT_USED, colours, ink_on
-from evenhand.report.svg import Rows, Scale, bar, shortened, steps
+from evenhand.report.svg import Rows, Scale, bar, short_names, shortened, steps
 
 # Machado, Oliveira and Fernandes 2009, full severity, on linear RGB.
 BLIND = {
@@ -118,6 +118,18 @@ def test_ticks_are_few_round_and_reach_nearly_to_the_end(high: float, most: int)
     assert found[-1] <= high * (1 + 1e-9)
     assert high - found[-1] < step * (1 + 1e-6)
     assert round(step / 10.0 ** np.floor(np.log10(step * (1 + 1e-9))), 6) in (1, 2, 2.5, 5)
+
+
+@given(st.lists(st.text("ab", min_size=20, max_size=60), unique=True, max_size=12))
+def test_names_of_groups_that_are_cut_stay_unlike_each_other(names: list[str]) -> None:
+    found = short_names(["sex=Female, race=White, " + name for name in names])
+    assert len(set(found)) == len(names)
+    assert all(len(name) <= 26 for name in found)
+
+
+def test_a_chart_tells_intersections_apart() -> None:
+    names = [f"sex=Female, race=Asian-Pac-Islander, age={age}" for age in ("old", "young")]
+    assert len(set(figures._sized(names, [9, 9]))) == 2
 
 
 @given(st.text(max_size=60))

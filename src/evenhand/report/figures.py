@@ -30,6 +30,7 @@ from evenhand.report.svg import (
     line,
     panels,
     segments,
+    short_names,
     shortened,
     steps,
     upright,
@@ -86,9 +87,10 @@ def outcomes(table: Outcomes) -> Markup:
     """Draw a bar per group: its rows by the label they got, or by why they got none."""
     sizes = np.maximum(table.sizes, 1)
     parts: list[tuple[str, str, str, Sequence[float], Sequence[str]]] = []
-    for k, colour in enumerate(colours(len(table.classes))):
+    classes = short_names(table.classes)
+    for k, colour in enumerate(colours(len(classes))):
         n = table.answered[:, k]
-        name = f"answered {shortened(table.classes[k])}"
+        name = f"answered {classes[k]}"
         parts.append((name, colour, "", (n / sizes).tolist(), _rows_in_words(n)))
     for column, reason in enumerate(table.reasons):
         n = table.unlabelled[:, column]
@@ -116,6 +118,7 @@ def disparity(trace: Disparity) -> Markup:
         return ABOVE + TRACE * (1.0 - up.share(value))
 
     late = trace.joined[1:] if len(trace.joined) <= MOST_JOINED else ()
+    named = short_names([group for group, _ in late], 18)
     parts = []
     for value in up.ticks():
         parts.append(line(0, height(value), 1, height(value), "grid"))
@@ -126,10 +129,10 @@ def disparity(trace: Disparity) -> Markup:
         parts.append(words(at, ABOVE + TRACE + 17, across.words(value), anchor, "tick"))
     parts.append(line(0, height(0), 1, height(0), "axis"))
     parts.append(steps(x, y, last, up.high, TRACE, below=ABOVE))
-    for at, (group, n) in enumerate(late):
+    for at, (_, n) in enumerate(late):
         where = across.share(n)
         parts.append(line(where, 0, where, height(0), "joined"))
-        parts.append(beside(where, 12 + 17 * at, shortened(group, 18), "tick"))
+        parts.append(beside(where, 12 + 17 * at, named[at], "tick"))
     parts.append(line(0, height(margin), 1, height(margin), "margin"))
     parts.append(words(1, height(margin) - 5, f"margin {margin:g}", "end", "margin-words"))
     title = "answers given so far" + (" (a name: its group's first)" if late else "")
@@ -177,11 +180,12 @@ def gaps(measured: Measured, notion: Notion | None) -> Markup:
 def by_group(measured: Measured) -> Markup:
     """Draw the groups side by side: the error, and the rate of each class, with intervals."""
     drawn: list[tuple[str, tuple[Estimate, ...], float | None]] = []
+    classes = short_names(measured.classes)
     if measured.error is not None:
         drawn.append(("wrong predictions", measured.errors, measured.error.value))
     drawn += [
         (
-            f"predicted {shortened(measured.classes[k])}",
+            f"predicted {classes[k]}",
             tuple(row[k] for row in measured.rates),
             None,
         )
@@ -381,4 +385,4 @@ def _rows_in_words(n: IntArray) -> list[str]:
 
 
 def _sized(names: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    return [f"{shortened(name)} (n = {n:,})" for name, n in zip(names, sizes, strict=True)]
+    return [f"{name} (n = {n:,})" for name, n in zip(short_names(names), sizes, strict=True)]

@@ -48,6 +48,28 @@ def shortened(name: str, longest: int = LONGEST_NAME) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
+def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> list[str]:
+    """Return names as a chart has room for them, each unlike the others.
+
+    Intersections begin alike: those that do are cut in the middle, and numbered if need be.
+
+    Examples
+    --------
+    >>> short_names(["sex=F, race=White, age=young", "sex=F, race=White, age=old"], 24)
+    ['sex=F, race…e, age=young', 'sex=F, race…ite, age=old']
+    """
+    for end in (0, longest // 2, longest - 2):
+        found = [
+            f"{name[: longest - 1 - end]}…{name[len(name) - end :]}"
+            if len(name) > longest
+            else name
+            for name in names
+        ]
+        if len(set(found)) == len(set(names)):
+            return found
+    return [shortened(f"{i}: {name}", longest) for i, name in enumerate(names, 1)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """A horizontal axis from 0 to ``high``, of numbers or of shares in percent."""
