@@ -150,6 +150,16 @@ def test_a_declared_group_without_a_picture_is_not_made_up() -> None:
     assert len(made.sample(10, conditions={"sensitive": "left"})) == 10
 
 
+@pytest.mark.parametrize(
+    "amounts", [{"y": np.arange(400) / 7}, {"sensitive_features": np.arange(400) / 7}]
+)
+def test_values_that_are_published_are_no_amounts(amounts: dict[str, Any]) -> None:
+    images, y, side = pictures(400)
+    given = {"y": y, "sensitive_features": side} | amounts
+    with pytest.raises(ValueError, match=r"has more than (200|50) .* would be published"):
+        new(n_steps=2).fit(images, budget=BUDGET, **given)
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a label that is missing": (
         {"y": pd.Series(pictures(40)[1], dtype=object).where(np.arange(40) != 3)},

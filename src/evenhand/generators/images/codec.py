@@ -16,6 +16,7 @@ from evenhand._checks import did_you_mean
 from evenhand._numerals import text_of
 from evenhand._units import first_records, ids_of
 from evenhand.datasets.columns import Column
+from evenhand.fairness.grouping import MOST_VALUES
 from evenhand.generators.conditions import Conditions
 from evenhand.typing import Array, ArrayLike, IntArray
 
@@ -128,6 +129,13 @@ class PublicValues:
             )
         # Of objects by their texts: to pandas True is 1.
         codes = Column(given).codes if given.dtype == object else pd.factorize(given)[0]
+        most = _checks.MOST_CLASSES if role == LABEL else MOST_VALUES
+        if declared is None and codes.max(initial=0) >= most:
+            raise ValueError(
+                f"The {_SAID[role]} {name!r} has more than {most} different values, and all of "
+                f"them would be published with the generator. Make fewer of them, or name all "
+                f"there are: {'classes' if role == LABEL else 'groups'}=[...]."
+            )
         plain = [_scalar(given.iloc[row]) for row in np.unique(codes, return_index=True)[1]]
         listed = plain if declared is None else [_scalar(value) for value in declared]
         place: dict[str, int] = {}
