@@ -68,6 +68,10 @@ BAD = {
     "an attack": (["--curators-report", "x.html", "--test", "bars.npz"], "report is for tables"),
     "rows of no unit": (["--per-unit", "3"], "--per-unit=3 bounds the rows of one unit"),
     "a condition": (["--where", "a=b"], "--where is for tables"),
+    "groups that are not drawn": (
+        ["--setting", "condition=label", "--balance", "label,sensitive"],
+        "--balance label,sensitive asks for even groups, and this generator",
+    ),
     "a rule": (["--constraint", "a <= b"], "--constraint is for tables"),
     "a table as output": (["--out", "made.csv"], "must end in .npz"),
     "the private pictures": (["--out", "bars.npz", "--overwrite"], "is the private table"),

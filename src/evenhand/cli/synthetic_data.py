@@ -449,6 +449,16 @@ class Pictures(SyntheticData):
         if given.out.suffix != ARRAYS:
             raise ValueError(f"--out holds pictures and must end in {ARRAYS}, got {given.out}.")
 
+    def settings(self, method: str) -> dict[str, Any]:
+        """Return the settings that are named; with a balance of groups that none draws, refuse."""
+        given, found = self.given, super().settings(method)
+        alone = found.get("condition") == "label"
+        if alone and given.balance is not None and "sensitive" in given.balanced:
+            from evenhand.generators.conditions import NO_GROUPS
+
+            raise ValueError(f"--balance {given.balance} {NO_GROUPS}")
+        return found
+
     def read(self) -> None:
         """Read private and test pictures."""
         from evenhand.datasets.images import ImageData

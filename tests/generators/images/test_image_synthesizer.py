@@ -95,6 +95,8 @@ def test_without_groups_or_conditioned_on_the_label_alone_samples_have_no_groups
     made = new(n_steps=2, condition="label").fit(images, y, sensitive_features=side, budget=BUDGET)
     assert made.conditions_.n == 2
     assert made.sample(4).sensitive_features is None
+    with pytest.raises(ValueError, match=r"asks for even groups, .* Ask for 'label' or for none"):
+        made.sample(4, balance="sensitive")
     with pytest.raises(ValueError, match="condition must be one of 'label"):
         new(condition="labels").fit(images, y, budget=BUDGET)
 
