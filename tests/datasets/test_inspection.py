@@ -62,7 +62,7 @@ ONE_EACH: dict[str, tuple[Any, Problem]] = {
     "no value": ([None] * N, Problem.EMPTY),
     "lists": ([[1]] * N, Problem.OBJECTS),
     "timestamps": (pd.Timestamp("2020-01-31"), Problem.DATE),
-    "durations": (pd.Timedelta("2 days"), Problem.DATE),
+    "durations": (pd.Timedelta("2 days"), Problem.DURATION),
     "days": ([f"{d}.{m}.2020" for d in range(1, 26) for m in range(1, 11)] * 4, Problem.DATE),
     "iso": (["2020-01-31", "2021-12-01T10:00"] * (N // 2), Problem.DATE),
     "months": (["3 Mar 2020", "Sept 2021"] * (N // 2), Problem.DATE),

@@ -142,8 +142,7 @@ class Column:
         if self.holds_dates:
             raise TypeError(
                 f"Column {self.name!r} of {the(self.where)} holds dates or times ({self.dtype}). "
-                f"Say what about them matters as a number, e.g. the days since a fixed day: "
-                f"(frame[{self.name!r}] - pd.Timestamp('2020-01-01')).dt.days."
+                f"Say what about them matters as a number, e.g. {self._as_number}."
             )
         raise TypeError(
             f"Column {self.name!r} of {the(self.where)} holds {self.inferred} values "
@@ -154,6 +153,24 @@ class Column:
     def holds_dates(self) -> bool:
         """Whether the values are dates, times or durations, and no text of such."""
         return any(word in self.inferred for word in ("date", "time", "period"))
+
+    @property
+    def holds_durations(self) -> bool:
+        """Whether the values are durations."""
+        return "timedelta" in self.inferred
+
+    @property
+    def _as_number(self) -> str:
+        """Return how a number is made of dates or times, in Python."""
+        frame = f"frame[{self.name!r}]"
+        if self.holds_durations:
+            return f"the seconds: pd.to_timedelta({frame}).dt.total_seconds()"
+        if self.inferred == "time":
+            return f"the seconds: pd.to_timedelta({frame}.astype(str)).dt.total_seconds()"
+        days = f"pd.to_datetime({frame}, utc=True) - pd.Timestamp('2020-01-01', tz='UTC')"
+        if self.inferred == "period":
+            days = f"{frame}.dt.to_timestamp() - pd.Timestamp('2020-01-01')"
+        return f"the days since a fixed day: ({days}).dt.days"
 
     @property
     def kind_by_dtype(self) -> Kind:

@@ -134,7 +134,7 @@ def _inspected(
         kind = column.kind
     except TypeError:
         wrong = Problem.DATE if column.holds_dates else Problem.OBJECTS
-        return result("nothing", None, [wrong])
+        return result("nothing", None, [Problem.DURATION if column.holds_durations else wrong])
     values = column.values[there]
     if role in ("label", "unit"):  # of public rows nobody reads these
         public = None
