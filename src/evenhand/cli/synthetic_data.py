@@ -430,6 +430,8 @@ class Pictures(SyntheticData):
     title, facts = "Synthetic pictures like", ("Private pictures", "Drawn")
 
     private: ImageData
+    declared: dict[str, Any]
+    """What of labels and groups is declared, as ``fit`` takes it."""
 
     def refuse(self) -> None:
         """Refuse options of tables, and another ending."""
@@ -438,7 +440,6 @@ class Pictures(SyntheticData):
             ("--fairness", given.fairness != "none"),
             ("--where", given.where),
             ("--constraint", given.constraint),
-            ("--schema", given.schema),
             ("--drop", given.drop),
             ("--keep", given.keep),
             ("--reference", given.reference),
@@ -465,12 +466,33 @@ class Pictures(SyntheticData):
 
         given = self.given
         named: dict[str, Any] = {"label": given.label, "sensitive": given.sensitive}
+        self.declared = self._declared()
         self.private = ImageData.from_npz(given.private, **named, unit=given.unit)
         if given.test is not None:
             from evenhand.generators.images.evaluation import require_measurable
 
             self.test = ImageData.from_npz(given.test, **named)
             require_measurable(self.test, self.private, "private")  # before anything is spent
+
+    def _declared(self) -> dict[str, Any]:
+        """Read which values of the label and the groups the schema names."""
+        from evenhand.datasets import Schema
+
+        given = self.given
+        if given.schema is None:
+            return {}
+        with as_bad_input(TypeError, KeyError, where=str(given.schema)):
+            columns = Schema.load(given.schema).columns
+        known = {column.name: column.categories for column in columns}
+        for name, values in known.items():
+            if name not in (given.label, *given.sensitive) or not values:
+                raise ValueError(
+                    f"Of pictures {given.schema} declares the categories of --label and "
+                    f"--sensitive alone, and it has {name!r}"
+                    f"{' without any' * (name in (given.label, *given.sensitive))}. Leave it out."
+                )
+        classes = known.pop(given.label, None)
+        return {"classes": classes, "groups": known or None}
 
     def fit(self, generator: ImageSynthesizer, **how: Any) -> None:
         """Learn from the private pictures."""
@@ -481,6 +503,7 @@ class Pictures(SyntheticData):
             pd.Series(self.private.y, name=self.given.label),
             sensitive_features=self.private.sensitive_features,
             unit_ids=self.private.units,
+            **self.declared,
             **how,
         )
 
