@@ -296,6 +296,16 @@ def test_both_asks_for_fewer_rows_of_the_rarer_class_whatever_its_name(learnt: f
         assert frequent == pytest.approx([-base for base in rare])
 
 
+def test_a_group_without_a_row_has_no_rates_to_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = MarginalSynthesizer(noise=SeededNoise(0), pairs=False).fit(
+        table(), label="rich", sensitive="sex", budget=BUDGET, schema=SCHEMA
+    )
+    made.counts_[[1, 2]] = 0.0
+    monkeypatch.setattr(even_rates_module, "Trial", None)  # before any row is drawn
+    with pytest.raises(ValueError, match=r"no record of rich=no, sex=M; rich=yes, sex=F can be"):
+        even_rates(made)
+
+
 def test_what_cannot_be_moved_is_refused() -> None:
     frame = table().fillna({"job": "none"})
     made = MarginalSynthesizer(noise=SeededNoise(0)).fit(
