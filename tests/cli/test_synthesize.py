@@ -350,6 +350,23 @@ def test_the_claim_can_be_for_each_person(town: Path, run: Run) -> None:
     assert "person" not in pd.read_csv("made.csv").columns
 
 
+def test_intervals_are_those_of_persons_where_test_rows_say_whose_they_are(
+    town: Path, run: Run
+) -> None:
+    words = [word for word in ASKED if word not in ("--drop", "person")]
+    words += ["--unit", "person", "--test", "test.csv", "--json"]
+
+    def n_units() -> set[object]:
+        told = json.loads(run(*words, "--overwrite").stdout)["measured"]["utility"]
+        return {u["accuracy"].get("n_units") for u in told}
+
+    test = pd.read_csv("test.csv")
+    test.assign(person=test.index // 4).to_csv("test.csv", index=False)
+    assert n_units() == {-(-len(test) // 4)}
+    test.drop(columns="person", errors="ignore").to_csv("test.csv", index=False)
+    assert n_units() == {None}
+
+
 BAD = {
     "an unknown label": (["--label", "laon"], "Did you mean 'loan'"),
     "an unknown sensitive column": (["--sensitive", "sexx"], "Did you mean 'sex'"),
