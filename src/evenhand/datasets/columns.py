@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _values
-from evenhand._checks import did_you_mean
-from evenhand._frames import DAYS, OF_DAYS, as_pandas
+from evenhand._checks import MOST_DECIMALS, did_you_mean
+from evenhand._frames import DAYS, OF_DAYS, PLACES, as_pandas
 from evenhand._numerals import numeral, text_of
 from evenhand.datasets.dates import DateUnit, since_1970
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -104,6 +104,12 @@ class Column:
             return None
         days = self.dtype == OF_DAYS and self.name in self.values.attrs.get(DAYS, ())
         return "day" if days else "second"
+
+    @property
+    def scale(self) -> int | None:
+        """How many decimals numbers have by the type that they came with; None if it says none."""
+        known = self.values.attrs.get(PLACES, {}).get(self.name)
+        return known if self.dtype == np.float64 and known in range(MOST_DECIMALS + 1) else None
 
     @property
     def is_number(self) -> bool:
