@@ -297,8 +297,16 @@ def test_groups_of_public_rows_are_called_what_they_are_called(
             around(parts.X_public, gone, fairness=margin)
         with bad("sensitive_features_public is missing"):
             around(parts.X_public, None, fairness=margin)
+    labels = ["yes", "no"] * 150
     with bad(of_public):
-        free.fair_tuned(parts.X_public, ["yes", "no"] * 150, gone, fairness=margin)
+        free.fair_tuned(parts.X_public, labels, gone, fairness=margin)
+    other = parts.X_public.rename(columns=lambda name: f"{name}s")
+    for columns, said in ((other, "^X_public: The feature names"), (other.to_numpy(), "^X_public")):
+        for around in (free.with_group_thresholds, free.with_blind_rule):
+            with bad(said):
+                around(columns, parts.groups_public, fairness=margin)
+        with bad(said):
+            free.fair_tuned(columns, labels, parts.groups_public, fairness=margin)
 
 
 def test_a_group_that_is_missing_of_rows_set_aside_is_found_where_it_was_given(
