@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -302,6 +303,14 @@ def test_without_public_rows_the_schema_is_of_dtypes_alone() -> None:
         "age": None,
         "member": None,
     }
+
+
+def test_the_schema_of_dtypes_has_the_decimals_that_they_say() -> None:
+    exact = pa.array([Decimal("1.5"), None] * 10, pa.decimal128(9, 2))
+    stored = pa.table({"owed": exact, "n": [1] * 20, "x": [0.5] * 20, "loan": ["no", "yes"] * 10})
+    schema = inspect(stored, label="loan").schema
+    assert schema is not None
+    assert {c.name: c.decimals for c in schema.columns} == {"owed": 2, "n": 0, "x": None}
 
 
 def test_it_says_first_whom_it_is_for_and_can_be_read_and_sent() -> None:
