@@ -90,8 +90,8 @@ def measure(data: str, epsilon: float, seed: int) -> list[dict[str, Any]]:
     with suppress(ValueError):  # refused: see above
         rows["balanced"] = made.sample(N_DRAWN, random_state=seed)
     for way, notion in ASKED.items():
-        shares = even_rates(made, notion, random_state=seed)
         with suppress(ValueError):
+            shares = even_rates(made, notion, random_state=seed)
             rows[way] = made.sample(N_DRAWN, shares=shares, random_state=seed)
     case = {"data": data, "epsilon": epsilon, "seed": seed}
     return [{**case, "way": way, **_of(rows[way], test, schema)} for way in rows]

@@ -101,6 +101,22 @@ def test_odds_are_drawn_among_those_of_one_true_class(said: dict[str, Any]) -> N
     assert pairwise.gap.value == pytest.approx(max(gaps))
 
 
+def test_many_rows_of_one_person_have_the_intervals_of_the_report() -> None:
+    rng = np.random.default_rng(0)
+    said, group = (np.repeat(rng.integers(0, 2, 60), 5) for _ in range(2))
+    y, whose = rng.integers(0, 2, 300), np.repeat(np.arange(60), 5)
+    report = fairness_report(y, said, group, positive=1, units=whose)
+    for metric in ("demographic_parity_rest", "error_parity_rest", "equalized_odds_rest"):
+        rows = GapDisplay.from_predictions(y, said, group, metric=metric)
+        shown = GapDisplay.from_predictions(y, said, group, metric=metric, units=whose)
+        assert shown.gap == report[metric]
+        for rates, plain in zip(shown.rates.values(), rows.rates.values(), strict=True):
+            assert [rate.value for rate in rates] == [rate.value for rate in plain]
+            assert all(rate.n_units and rate.n_units < rate.n for rate in rates)
+    (rates,) = GapDisplay.from_predictions(None, said, group, units=whose).rates.values()
+    assert rates == report.selection
+
+
 def band_of(shown: GapDisplay) -> tuple[float, float]:
     (band,) = shown.ax_.patches
     return float(band.get_y()), float(band.get_y() + band.get_height())

@@ -15,6 +15,9 @@ OF_DAYS: Final = "datetime64[s]"
 DAYS: Final = "evenhand days"
 """Where ``attrs`` of a DataFrame list the columns whose dtype said that they hold days."""
 
+PLACES: Final = "evenhand decimals"
+"""Where ``attrs`` of a DataFrame say how many decimals columns have, by their type in the file."""
+
 # Types that pandas would choose by the values: whether some are missing must not change a column's
 # kind, which may be read from private rows. Of days it would make Python objects.
 _NULLABLE: Final[dict[type, str]] = {
@@ -114,11 +117,11 @@ def as_pandas(values: Any) -> Any:
 
 def _frame(frame: nw.DataFrame[Any]) -> pd.DataFrame:
     # Of decimals pandas makes Python objects, which are numbers by no dtype.
-    exact = [
-        name
+    exact = {
+        name: kind.scale
         for name, kind in frame.schema.items()
         if isinstance(kind, nw.Decimal) and getattr(kind, "precision", 99) <= EXACT_DIGITS
-    ]
+    }
     frame = frame.with_columns(nw.col(name).cast(nw.Float64) for name in exact)
     kinds = {name: _NULLABLE.get(type(kind)) for name, kind in frame.schema.items()}
     # Of whole numbers with gaps pandas makes floats, which do not hold them beyond 2 ** 53.
@@ -127,6 +130,7 @@ def _frame(frame: nw.DataFrame[Any]) -> pd.DataFrame:
     known = frame.to_pandas().assign(**whole)
     known = known.astype({name: kind for name, kind in kinds.items() if kind})
     known.attrs[DAYS] = [name for name, kind in kinds.items() if kind == OF_DAYS]
+    known.attrs[PLACES] = exact
     return known
 
 

@@ -120,6 +120,7 @@ class GapDisplay(Display):
         metric: str = "demographic_parity_rest",
         pos_label: object = None,
         margin: float | None = None,
+        units: ArrayLike | None = None,
         ax: Any = None,
     ) -> GapDisplay:
         """Draw the groups' rates among predictions; refused ones are left out.
@@ -137,6 +138,9 @@ class GapDisplay(Display):
         pos_label : object, optional
             Class whose rate is drawn; by default the last in sorted order.
         margin : float, optional
+        units : array-like of ids, shape (n,), optional
+            Whose record a row is: intervals then take units as independent, not rows; see
+            ``fairness_report``.
         ax : matplotlib Axes, optional
 
         Raises
@@ -144,7 +148,9 @@ class GapDisplay(Display):
         ValueError
             If ``pos_label`` is none of the classes, or ``metric`` needs true classes.
         """
-        report, classes, positive = report_of_labels(y_true, y_pred, sensitive_features, pos_label)
+        report, classes, positive = report_of_labels(
+            y_true, y_pred, sensitive_features, pos_label, units
+        )
         if metric not in (known := [estimate.name for estimate in report.estimates]):
             raise ValueError(
                 f"metric must be one of {', '.join(known)}; got {metric!r}."
@@ -161,7 +167,7 @@ class GapDisplay(Display):
                 rows = np.flatnonzero(truth == of_positive)
                 whose = repr(classes[positive]) if of_positive else f"not {classes[positive]!r}"
                 rates[f"{decided} among those who are {whose}"] = selection_among(
-                    rows, y_pred, sensitive_features, classes, positive, report.groups
+                    rows, y_pred, sensitive_features, classes, positive, report.groups, units
                 )
         return cls(names=report.groups, rates=rates, gap=report[metric], margin=margin).plot(ax)
 

@@ -1,6 +1,7 @@
 """``evenhand frontier``: a folder of runs, gone on with, and what all of it costs."""
 
 import json
+import shlex
 import shutil
 import sqlite3
 import sys
@@ -163,6 +164,30 @@ def test_the_cost_counts_what_the_folder_holds_of_other_grids(spec: Path) -> Non
     page = Path("front/page.html").read_text(encoding="utf-8")
     # The page shows one run, and says what all of them cost.
     assert first["sentence"].split(";")[0].lower() in page.lower()
+
+
+def test_a_folder_with_several_grids_says_which_the_page_leaves_out_and_how_to_see_them(
+    spec: Path,
+) -> None:
+    first = run("grid.toml", "--out", "front", "--json")
+    assert "the page shows this grid alone" not in first.stderr
+    summary = json.loads(first.stdout)
+    assert summary["other_grids"] == {}
+    other = spec.with_name("my grid.toml")
+    other.write_text(TABLES + '[[runs]]\nmethod = "dpsgd"\nepsilon = 2\n')
+    result = run("my grid.toml", "--out", "front", "--json")
+    said = " ".join(result.stderr.split())
+    n = summary["n_settings"]
+    assert f"front/runs.db holds {n} runs of grid.toml too" in said
+    assert json.loads(result.stdout)["other_grids"] == {"grid.toml": n}
+    # What the note says to do shows them, and trains nothing.
+    again = run("grid.toml", "--store", "front/runs.db", "--out", "seen", "--json")
+    assert json.loads(again.stdout)["n_new"] == 0
+    assert "holds 1 run of 'my grid.toml' too" in " ".join(again.stderr.split())
+    assert Path("seen/page.html").stat().st_size > 0
+    with RunStore("front/runs.db") as store:
+        (chosen,) = store.runs(methods=["dpsgd"])
+    assert shlex.split(chosen.command)[2] == "my grid.toml"
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from evenhand.generators import load
 from evenhand.testing.generators import pictures
 
 Run = Callable[..., Any]
+Refuse = Callable[..., str]
 ASKED = (
     *("synthesize", "bars.npz", "--label", "bar", "--sensitive", "side", "--epsilon", "8"),
     *("--rows", "40", "--out", "made.npz", "--seed", "0"),
@@ -59,6 +60,28 @@ def test_it_writes_pictures_claim_and_report_with_exact_counts(bars: Path, run: 
     assert again.settings()["mirrored"] is True
 
 
+def declare(**categories: list[object]) -> tuple[str, ...]:
+    columns = [{"name": name, "categories": values} for name, values in categories.items()]
+    Path("schema.json").write_text(json.dumps({"columns": columns}))
+    return "--schema", "schema.json"
+
+
+def test_a_schema_declares_labels_and_groups(bars: Path, run: Run, refuse: Refuse) -> None:
+    known = {"bar": ["stands", "lies", "leans"], "side": ["right", "left"]}
+    # Of what is declared and never occurs no row can be drawn, and the fit is kept.
+    words = (*declare(**known), "--balance", "none", "--save", "generator")
+    run(*ASKED, *words, "--json")
+    assert load(bars / "generator").conditions_.categories == tuple(map(tuple, known.values()))
+    run(*ASKED, *declare(side=["right", "left"]), "--overwrite")
+    for categories, said in (
+        ({"bar": ["lies", "leans"]}, "is not among the declared ones: 'lies', 'leans'"),
+        ({"age": ["old"]}, "--sensitive alone, and it has 'age'. Leave it out"),
+    ):
+        assert said in refuse(*ASKED, *declare(**categories), "--out", "other.npz")
+    Path("schema.json").write_text('{"columns": [{"name": "bar", "kind": "numeric"}]}')
+    assert "has 'bar' without any" in refuse(*ASKED, "--schema", "schema.json", "--overwrite")
+
+
 BAD = {
     "an absent array": (["--label", "bars"], "bars.npz has no array 'bars'; it has 'images'"),
     "an absent group": (["--sensitive", "sides"], "Did you mean 'side'"),
@@ -68,6 +91,10 @@ BAD = {
     "an attack": (["--curators-report", "x.html", "--test", "bars.npz"], "report is for tables"),
     "rows of no unit": (["--per-unit", "3"], "--per-unit=3 bounds the rows of one unit"),
     "a condition": (["--where", "a=b"], "--where is for tables"),
+    "groups that are not drawn": (
+        ["--setting", "condition=label", "--balance", "label,sensitive"],
+        "--balance label,sensitive asks for even groups, and this generator",
+    ),
     "a rule": (["--constraint", "a <= b"], "--constraint is for tables"),
     "a table as output": (["--out", "made.csv"], "must end in .npz"),
     "the private pictures": (["--out", "bars.npz", "--overwrite"], "is the private table"),

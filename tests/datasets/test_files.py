@@ -9,6 +9,7 @@ import pytest
 
 from evenhand._frames import as_pandas
 from evenhand.datasets import read_table
+from evenhand.datasets.columns import Column
 from evenhand.datasets.files import tables_written
 
 TEXT = "age,city,score\n30,Bonn,1.5\n41,,NA\n?,Ulm,2\n"
@@ -87,6 +88,9 @@ def test_decimals_of_parquet_are_numbers_as_far_as_floats_hold_them(tmp_path: Pa
     assert frame["d38"].tolist() == amounts
     assert repr(frame["largest"].tolist()[0]) == "9999999999999.99"
     assert as_pandas(stored).dtypes.tolist() == frame.dtypes.tolist()
+    for read in (frame, as_pandas(stored), frame[["d6", "d15", "d38", "largest"]].head(1)):
+        assert [Column(read[name]).scale for name in ("d6", "d38", "largest")] == [2, None, 2]
+    assert Column(frame["d6"].astype("float32")).scale is None
 
 
 def test_text_among_numbers_leaves_the_column_as_written(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,7 +63,7 @@ ONE_EACH: dict[str, tuple[Any, Problem]] = {
     "no value": ([None] * N, Problem.EMPTY),
     "lists": ([[1]] * N, Problem.OBJECTS),
     "timestamps": (pd.Timestamp("2020-01-31"), Problem.DATE),
-    "durations": (pd.Timedelta("2 days"), Problem.DATE),
+    "durations": (pd.Timedelta("2 days"), Problem.DURATION),
     "days": ([f"{d}.{m}.2020" for d in range(1, 26) for m in range(1, 11)] * 4, Problem.DATE),
     "iso": (["2020-01-31", "2021-12-01T10:00"] * (N // 2), Problem.DATE),
     "months": (["3 Mar 2020", "Sept 2021"] * (N // 2), Problem.DATE),
@@ -302,6 +303,14 @@ def test_without_public_rows_the_schema_is_of_dtypes_alone() -> None:
         "age": None,
         "member": None,
     }
+
+
+def test_the_schema_of_dtypes_has_the_decimals_that_they_say() -> None:
+    exact = pa.array([Decimal("1.5"), None] * 10, pa.decimal128(9, 2))
+    stored = pa.table({"owed": exact, "n": [1] * 20, "x": [0.5] * 20, "loan": ["no", "yes"] * 10})
+    schema = inspect(stored, label="loan").schema
+    assert schema is not None
+    assert {c.name: c.decimals for c in schema.columns} == {"owed": 2, "n": 0, "x": None}
 
 
 def test_it_says_first_whom_it_is_for_and_can_be_read_and_sent() -> None:

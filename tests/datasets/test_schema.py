@@ -98,6 +98,26 @@ def test_what_is_neither_number_nor_text_is_refused(values: Any, message: str) -
         Schema.of_public(pd.DataFrame({"a": values}))
 
 
+@pytest.mark.parametrize(
+    ("values", "number"),
+    [
+        (pd.to_datetime(["2020-01-03"]), 2),
+        (pd.to_datetime(["2020-01-03"]).tz_localize("Asia/Tokyo"), 1),
+        ([datetime.date(2020, 1, 3)], 2),
+        (pd.period_range("2020-02", periods=1, freq="M"), 31),
+        (pd.to_timedelta(["1 hour"]), 3600),
+        (pd.Series([datetime.timedelta(hours=1)], dtype=object), 3600),
+        ([datetime.time(1, 1)], 3660),
+    ],
+)
+def test_the_number_that_a_message_makes_of_dates_is_one(values: Any, number: int) -> None:
+    frame = pd.DataFrame({"a": values})
+    with pytest.raises(TypeError, match="holds dates or times") as caught:
+        Schema.of_public(frame)
+    written = str(caught.value).partition("e.g. ")[2].partition(": ")[2].removesuffix(".")
+    assert eval(written, {"pd": pd, "frame": frame}).tolist() == [number]
+
+
 def test_lists_are_refused_in_a_declared_category_too() -> None:
     with pytest.raises(TypeError, match="'a' of the private table holds values that cannot be"):
         Schema.declared({"a": ["x"]}).check(pd.DataFrame({"a": [[1], [2]]}), where="private table")

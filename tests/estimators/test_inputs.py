@@ -272,6 +272,54 @@ def test_the_name_of_a_column_in_place_of_its_ids_is_refused(
         people.fit(parts.X, parts.y, sensitive_features=parts.groups, unit_ids="person")
 
 
+def test_groups_of_public_rows_are_called_what_they_are_called(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    gone = pd.Series(parts.groups_public).where(np.arange(300) != 3)
+    of_public = r"^sensitive_features_public has missing values, in row 4 \("
+    margin = DemographicParity(margin=0.1)
+    with bad(of_public):
+        parts.fit(FairPATEClassifier(**settings), sensitive_features_public=gone)
+    with bad("^sensitive_features_public must hold one value per record, got the text 'sex'"):
+        parts.fit(FairPATEClassifier(**settings), sensitive_features_public="sex")
+    within = DPSGDClassifier(
+        settings["budget"], DemographicParity(margin=0.1, confidence=0.9), random_state=0
+    )
+    given = {"sensitive_features": ["a", "b"] * 300, "sensitive_features_public": gone}
+    with bad(of_public):
+        parts.fit(within, **given)
+    free = parts.fit(
+        DPSGDClassifier(settings["budget"], n_steps=5, random_state=0),
+        sensitive_features_public=None,
+    )
+    for around in (free.with_group_thresholds, free.with_blind_rule):
+        with bad(of_public):
+            around(parts.X_public, gone, fairness=margin)
+        with bad("sensitive_features_public is missing"):
+            around(parts.X_public, None, fairness=margin)
+    labels = ["yes", "no"] * 150
+    with bad(of_public):
+        free.fair_tuned(parts.X_public, labels, gone, fairness=margin)
+    other = parts.X_public.rename(columns=lambda name: f"{name}s")
+    for columns, said in ((other, "^X_public: The feature names"), (other.to_numpy(), "^X_public")):
+        for around in (free.with_group_thresholds, free.with_blind_rule):
+            with bad(said):
+                around(columns, parts.groups_public, fairness=margin)
+        with bad(said):
+            free.fair_tuned(columns, labels, parts.groups_public, fairness=margin)
+
+
+def test_a_group_that_is_missing_of_rows_set_aside_is_found_where_it_was_given(
+    parts: Parts, settings: dict[str, Any]
+) -> None:
+    model = FairPATEClassifier(**settings, public_fraction=0.5)
+    model.fit(parts.X, parts.y, sensitive_features=["a", "b"] * 300)
+    row = int(model.rows_set_aside_[-1])
+    groups = pd.Series(["a", "b"] * 300).where(np.arange(600) != row)
+    with bad(rf"^sensitive_features has missing values, in row {row + 1} \("):
+        model.fit(parts.X, parts.y, sensitive_features=groups)
+
+
 def test_rows_of_one_person_are_set_aside_together(parts: Parts, settings: dict[str, Any]) -> None:
     from evenhand._random import as_generator
     from evenhand.estimators.inputs import FitArguments

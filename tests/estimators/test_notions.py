@@ -157,7 +157,7 @@ def test_a_calibration_set_without_some_cell_is_refused_before_anything_is_spent
         ({"y_calibration": [None, "no"] * 400}, "no label in row 1 .* and 399 more"),
         ({"y_calibration": ["yes", "no"]}, "y_calibration has 2"),
         ({"sensitive_features_calibration": ["men", "woman"] * 400},
-         "sensitive_features_calibration: .*'woman'.*Did you mean 'women'"),
+         "sensitive_features_calibration holds .*'woman'.*Did you mean 'women'"),
     ],
 )  # fmt: skip
 def test_calibration_rows_that_cannot_be_read_are_refused(

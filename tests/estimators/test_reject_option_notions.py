@@ -225,7 +225,7 @@ def test_what_is_missing_or_of_no_use_is_told(bank: Bank) -> None:
         (odds, {"reference": "pairwise"}, "a notion says its own"),
         (odds, {"admit_by": "limits"}, "Did you mean 'limit'"),
         (odds, {"unknown_group": "count"}, "unknown_group must be one of 'error', 'refuse'"),
-        (odds, {"groups": ["F"]}, "sensitive_features_calibration: .*known groups: 'F'"),
+        (odds, {"groups": ["F"]}, "sensitive_features_calibration holds .*known groups: 'F'"),
         (odds, {"y_calibration": ["maybe"] * 4000}, "which is not among the classes"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -349,6 +349,10 @@ def test_what_a_generator_would_refuse_is_refused_before_any_fit(tmp_path: Path)
             ({"setting": [{"n_frequencies": 0}]}, "n_frequencies must be at least 1"),
             ({"judge": ["CNN"]}, "The CNN needs pictures of at least 4 x 4"),
             ({"method": ["diffusion"], "neighbors": ["replace one"]}, "two such steps"),
+            (
+                {**TEACHERS, "setting": [FEW], "balance": ["sensitive"]},
+                "balance = 'sensitive' asks for even groups",
+            ),
         ):
             with pytest.raises(ValueError, match=words):
                 sweep(grid_of(run, data=replace(SOURCE, **tiny)), store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,14 +130,16 @@ def frontier(given: FrontierOptions) -> None:
                     cache=given.votes,
                     spec=str(given.spec),
                 )
-                kept = [run for run in runs.runs() if run.setting.data == grid.data.name]
+                every, where = runs.runs(), str(runs)
         keys = {setting.key for setting in grid.settings()}
+        kept = [run for run in every if run.setting.data == grid.data.name]
         found = [run for run in kept if run.key in keys]
         # What the folder holds of other grids was released from the same data too.
         cost = ReleaseCost.of(kept)
         useless = sum(run.no_better is True for run in found)
         summary = _summary(done, cost, given.out) | {"n_no_better": useless}
         summary["choices"] = list(grid.choices)
+        summary["other_grids"] = _grids_of(run for run in every if run.key not in keys)
         if found:
             bars.begin("writing the page")
             from evenhand.frontier.page.write import write_page
@@ -151,6 +154,12 @@ def frontier(given: FrontierOptions) -> None:
             "were there are of the tables as they were then. If one has changed since, take "
             "another --out."
         )
+    for file, n in summary["other_grids"].items():
+        note(
+            f"note: the page shows this grid alone, and {where} holds {n:,} run{'s'[: n != 1]} of "
+            f"{file} too. For their page give that grid, this store as --store, and an --out of "
+            f"its own: what is there is not trained again."
+        )
     if useless:
         note(
             f"warning: {useless:,} of {len(found):,} runs are no better than always predicting the "
@@ -160,6 +169,15 @@ def frontier(given: FrontierOptions) -> None:
         emit(summary)
         return
     _show(summary, found, cost)
+
+
+def _grids_of(runs: Iterable[Run]) -> dict[str, int]:
+    """Return how many of the runs each grid has, by its file as the runs name it."""
+    from collections import Counter
+
+    words = (run.command.partition(" --train ")[0] for run in runs)
+    start = "evenhand frontier "  # points of others have no such command
+    return dict(Counter(word.removeprefix(start) for word in words if word.startswith(start)))
 
 
 def _warn_of_training_rows(data: DataSource) -> None:

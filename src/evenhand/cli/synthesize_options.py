@@ -83,8 +83,9 @@ class SynthesizeOptions(ReadsPrivate):
         typer.Option(
             metavar="FILE",
             help="Declared columns in JSON: kinds (ids, e-mails and phones are made anew), "
-            "categories, bounds. What it does not say is released from the budget.",
-            show_default="all of it is released",
+            "categories, bounds. What it does not say is released from the budget. Of pictures: "
+            "the categories of label and sensitive columns.",
+            show_default="all of it is released; of pictures, the values that occur",
         ),
     ] = None
     test: Annotated[

@@ -18,13 +18,14 @@ from evenhand.cli.failures import as_bad_input
 from evenhand.cli.method_settings import settings_of
 from evenhand.cli.output import require_table_name, write_table
 from evenhand.cli.synthesize_options import SynthesizeOptions
-from evenhand.cli.tables import read, stream_of
+from evenhand.cli.tables import read, stream_of, unit_ids
 from evenhand.generators.registry import GENERATORS
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.datasets import Schema
+    from evenhand.datasets.columns import TypedTable
     from evenhand.datasets.images import ImageData
     from evenhand.datasets.parquet import ParquetRows
     from evenhand.generators.evaluation import Evaluation
@@ -159,6 +160,8 @@ class Tables(SyntheticData):
     constraints: list[Constraint]
     counted: tuple[str, ...] = ()
     """Columns that are learnt, and that no file has."""
+    test_units: pd.Series[Any] | None = None
+    """Whose record a test row is, where its file has the column of --unit."""
 
     def refuse(self) -> None:
         """Refuse a name that is no table's."""
@@ -184,7 +187,7 @@ class Tables(SyntheticData):
         together(partial(Pattern(str(c.pattern)).require_room, given.rows, c.name) for c in made)
         stream = stream_of(given.private, None, None)
         if stream is None:
-            frame = read_rows(given.private, given.drop or ())
+            frame = rows_of(read(given.private), given.drop or ())
             self.private = self._parsed(frame, given.private)
         else:
             self.private = replace(stream, drop=given.drop or ())
@@ -201,7 +204,10 @@ class Tables(SyntheticData):
         where = partial(self._read_where, drawn_by, rows)
         together((where, rules, self._require_two_classes, self._require_save))
         if given.test is not None:
-            self.test = self._parsed(read_rows(given.test, columns=learnt), given.test)
+            table = read(given.test)
+            self.test = self._parsed(rows_of(table, columns=learnt), given.test)
+            if given.unit is not None and given.unit in table:
+                self.test_units = unit_ids(table[given.unit])
             conditions = (given.label, *given.sensitive)  # before anything is spent
             require_like(self.test, given.test, self.private, self.schema, conditions)
         if given.curators_report is not None:
@@ -340,7 +346,9 @@ class Tables(SyntheticData):
         assert self.test is not None
         train = None if self.given.curators_report is None else self._members
         with as_bad_input(KeyError, where="--test"):
-            return evaluate_rows(generator, drawn, self.test, train=train, progress=bars)
+            return evaluate_rows(
+                generator, drawn, self.test, train=train, units=self.test_units, progress=bars
+            )
 
     def attack(
         self, generator: TableSynthesizer, drawn: pd.DataFrame, bars: Bars
@@ -387,11 +395,10 @@ def _asked(text: str, columns: set[Any]) -> tuple[str, str | None]:
     raise ValueError(f"{said}{did_you_mean(parts[0], columns)}")
 
 
-def read_rows(
-    path: Path, drop: Sequence[str] = (), columns: set[str] | None = None
+def rows_of(
+    table: TypedTable, drop: Sequence[str] = (), columns: set[str] | None = None
 ) -> pd.DataFrame:
     """Return a table without some columns, or these columns alone, in its order."""
-    table = read(path)
     if columns is None:
         table.require(drop, "which --drop names")
         return table.frame.drop(columns=list(drop))
@@ -430,6 +437,8 @@ class Pictures(SyntheticData):
     title, facts = "Synthetic pictures like", ("Private pictures", "Drawn")
 
     private: ImageData
+    declared: dict[str, Any]
+    """What of labels and groups is declared, as ``fit`` takes it."""
 
     def refuse(self) -> None:
         """Refuse options of tables, and another ending."""
@@ -438,7 +447,6 @@ class Pictures(SyntheticData):
             ("--fairness", given.fairness != "none"),
             ("--where", given.where),
             ("--constraint", given.constraint),
-            ("--schema", given.schema),
             ("--drop", given.drop),
             ("--keep", given.keep),
             ("--reference", given.reference),
@@ -449,18 +457,49 @@ class Pictures(SyntheticData):
         if given.out.suffix != ARRAYS:
             raise ValueError(f"--out holds pictures and must end in {ARRAYS}, got {given.out}.")
 
+    def settings(self, method: str) -> dict[str, Any]:
+        """Return the settings that are named; with a balance of groups that none draws, refuse."""
+        given, found = self.given, super().settings(method)
+        alone = found.get("condition") == "label"
+        if alone and given.balance is not None and "sensitive" in given.balanced:
+            from evenhand.generators.conditions import NO_GROUPS
+
+            raise ValueError(f"--balance {given.balance} {NO_GROUPS}")
+        return found
+
     def read(self) -> None:
         """Read private and test pictures."""
         from evenhand.datasets.images import ImageData
 
         given = self.given
         named: dict[str, Any] = {"label": given.label, "sensitive": given.sensitive}
+        self.declared = self._declared()
         self.private = ImageData.from_npz(given.private, **named, unit=given.unit)
         if given.test is not None:
             from evenhand.generators.images.evaluation import require_measurable
 
             self.test = ImageData.from_npz(given.test, **named)
             require_measurable(self.test, self.private, "private")  # before anything is spent
+
+    def _declared(self) -> dict[str, Any]:
+        """Read which values of the label and the groups the schema names."""
+        from evenhand.datasets import Schema
+
+        given = self.given
+        if given.schema is None:
+            return {}
+        with as_bad_input(TypeError, KeyError, where=str(given.schema)):
+            columns = Schema.load(given.schema).columns
+        known = {column.name: column.categories for column in columns}
+        for name, values in known.items():
+            if name not in (given.label, *given.sensitive) or not values:
+                raise ValueError(
+                    f"Of pictures {given.schema} declares the categories of --label and "
+                    f"--sensitive alone, and it has {name!r}"
+                    f"{' without any' * (name in (given.label, *given.sensitive))}. Leave it out."
+                )
+        classes = known.pop(given.label, None)
+        return {"classes": classes, "groups": known or None}
 
     def fit(self, generator: ImageSynthesizer, **how: Any) -> None:
         """Learn from the private pictures."""
@@ -471,6 +510,7 @@ class Pictures(SyntheticData):
             pd.Series(self.private.y, name=self.given.label),
             sensitive_features=self.private.sensitive_features,
             unit_ids=self.private.units,
+            **self.declared,
             **how,
         )
 

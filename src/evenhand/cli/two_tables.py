@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.cli.failures import as_bad_input
 from evenhand.cli.output import require_table_name, write_table
 from evenhand.cli.synthesize_options import SynthesizeOptions
-from evenhand.cli.synthetic_data import Tables, read_rows, require_like
+from evenhand.cli.synthetic_data import Tables, require_like, rows_of
 from evenhand.cli.tables import read
 from evenhand.generators.registry import GENERATORS
 
@@ -120,7 +120,7 @@ class TwoTables(Tables):
     def _test_rows(self, path: Path, private: pd.DataFrame, schema: Schema | None) -> pd.DataFrame:
         """Return rows with the columns that are learnt of a table, and with its key."""
         made = () if schema is None else (column.name for column in schema.made)
-        rows = read_rows(path, columns={*private.columns} - {*made} | {str(self.given.key)})
+        rows = rows_of(read(path), columns={*private.columns} - {*made} | {str(self.given.key)})
         return rows if schema is None else schema.parse(rows, path)
 
     def fit(self, generator: Any, **how: Any) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _values
-from evenhand._checks import did_you_mean
-from evenhand._frames import DAYS, OF_DAYS, as_pandas
+from evenhand._checks import MOST_DECIMALS, did_you_mean
+from evenhand._frames import DAYS, OF_DAYS, PLACES, as_pandas
 from evenhand._numerals import numeral, text_of
 from evenhand.datasets.dates import DateUnit, since_1970
 from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -106,6 +106,12 @@ class Column:
         return "day" if days else "second"
 
     @property
+    def scale(self) -> int | None:
+        """How many decimals numbers have by the type that they came with; None if it says none."""
+        known = self.values.attrs.get(PLACES, {}).get(self.name)
+        return known if self.dtype == np.float64 and known in range(MOST_DECIMALS + 1) else None
+
+    @property
     def is_number(self) -> bool:
         """Whether the dtype says that it holds real numbers."""
         named = pd.api.types.is_numeric_dtype(self.dtype) and not self.is_bool
@@ -142,8 +148,7 @@ class Column:
         if self.holds_dates:
             raise TypeError(
                 f"Column {self.name!r} of {the(self.where)} holds dates or times ({self.dtype}). "
-                f"Say what about them matters as a number, e.g. the days since a fixed day: "
-                f"(frame[{self.name!r}] - pd.Timestamp('2020-01-01')).dt.days."
+                f"Say what about them matters as a number, e.g. {self._as_number}."
             )
         raise TypeError(
             f"Column {self.name!r} of {the(self.where)} holds {self.inferred} values "
@@ -154,6 +159,24 @@ class Column:
     def holds_dates(self) -> bool:
         """Whether the values are dates, times or durations, and no text of such."""
         return any(word in self.inferred for word in ("date", "time", "period"))
+
+    @property
+    def holds_durations(self) -> bool:
+        """Whether the values are durations."""
+        return "timedelta" in self.inferred
+
+    @property
+    def _as_number(self) -> str:
+        """Return how a number is made of dates or times, in Python."""
+        frame = f"frame[{self.name!r}]"
+        if self.holds_durations:
+            return f"the seconds: pd.to_timedelta({frame}).dt.total_seconds()"
+        if self.inferred == "time":
+            return f"the seconds: pd.to_timedelta({frame}.astype(str)).dt.total_seconds()"
+        days = f"pd.to_datetime({frame}, utc=True) - pd.Timestamp('2020-01-01', tz='UTC')"
+        if self.inferred == "period":
+            days = f"{frame}.dt.to_timestamp() - pd.Timestamp('2020-01-01')"
+        return f"the days since a fixed day: ({days}).dt.days"
 
     @property
     def kind_by_dtype(self) -> Kind:

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from evenhand._arrow import pa, pq, require_arrow
-from evenhand._frames import DAYS, EXACT_DIGITS, as_pandas
+from evenhand._frames import DAYS, EXACT_DIGITS, PLACES, as_pandas
 from evenhand.datasets.columns import refuse_repeated
 from evenhand.datasets.csv_cells import as_written
 
@@ -83,8 +83,8 @@ def read_table(
         there so that no spreadsheet runs the cell. Of Parquet: as stored; whole numbers and truth
         values some of which are missing are Int64, ... and boolean, and days (date32) are
         datetime64[s], of which ``attrs`` keep that they are days; decimals of at most 15 digits
-        are float64, which holds each. What a column means is decided later, by a ``Schema`` of
-        public rows.
+        are float64, which holds each, and ``attrs`` keep how many decimals they have. What a
+        column means is decided later, by a ``Schema`` of public rows.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def _parquet(content: bytes, path: Path) -> pd.DataFrame:
     named = [name for name in stored.column_names if name in frame and _is_lost(stored[name])]
     known = as_pandas(stored.select(named))
     frame = frame.assign(**known)
-    frame.attrs[DAYS] = known.attrs[DAYS]
+    frame.attrs |= {which: known.attrs[which] for which in (DAYS, PLACES)}
     return frame
 
 

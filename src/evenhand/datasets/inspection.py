@@ -134,7 +134,7 @@ def _inspected(
         kind = column.kind
     except TypeError:
         wrong = Problem.DATE if column.holds_dates else Problem.OBJECTS
-        return result("nothing", None, [wrong])
+        return result("nothing", None, [Problem.DURATION if column.holds_durations else wrong])
     values = column.values[there]
     if role in ("label", "unit"):  # of public rows nobody reads these
         public = None
@@ -298,7 +298,7 @@ def _by_dtype(column: Column) -> ColumnSchema | None:
         )
     if not pd.api.types.is_numeric_dtype(dtype) or column.is_category:
         return None
-    whole = pd.api.types.is_integer_dtype(dtype)
+    decimals = 0 if pd.api.types.is_integer_dtype(dtype) else column.scale
     return ColumnSchema(
-        name=name, kind="numeric", missing=str(dtype)[:1] not in "iu", integer=whole
+        name=name, kind="numeric", missing=str(dtype)[:1] not in "iu", decimals=decimals
     )

@@ -41,6 +41,7 @@ class Problem(Enum):
     EMPTY = ("has no value at all", True, "stop: nothing can be learnt from it")
     OBJECTS = ("holds neither numbers nor text", True, "stop: it cannot be read")
     DATE = ("holds dates or times", True, "stop: only synthesize reads dates, by dtype or schema")
+    DURATION = ("holds durations", True, "stop: write them as numbers, such as seconds or days")
     COMMA_NUMBER = ("holds numbers with a comma", True, "stop: each number would be a category")
     NUMBER_TEXT = ("holds numbers stored as text", True, "stop: each number would be a category")
     EMAIL = (

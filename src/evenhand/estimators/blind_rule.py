@@ -124,7 +124,11 @@ def ruled(
         X_public=X_public, y_public=y_public, sensitive_features_public=sensitive_features_public
     )
     rows = read_public_rows(
-        model._encode(X_public), sensitive_features_public, y_public, fairness, model.classes_
+        model._encode(X_public, "X_public"),
+        sensitive_features_public,
+        y_public,
+        fairness,
+        model.classes_,
     )
     out = model._copied()
     put_around(out, scores, rows, fairness, groups=_fits(groups), randomised=randomised)

@@ -70,10 +70,11 @@ def read_calibration(
     refuse_shared(data, X)
     labels = class_codes(given.y_calibration, data.classes, "y_calibration")
     names = data.required_groups.names
-    try:
-        groups = encode_groups(given.sensitive_features_calibration, names=names)
-    except ValueError as error:
-        raise ValueError(f"sensitive_features_calibration: {error}") from None
+    groups = encode_groups(
+        given.sensitive_features_calibration,
+        names=names,
+        argument="sensitive_features_calibration",
+    )
     _checks.same_length(
         X_calibration=X, y_calibration=labels, sensitive_features_calibration=groups
     )

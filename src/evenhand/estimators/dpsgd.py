@@ -330,25 +330,26 @@ class DPSGDClassifier(NoisyNetworkClassifier):
                     f"classes of public rows. Pass X_calibration, y_calibration and "
                     f"sensitive_features_calibration, or leave confidence out."
                 )
-            X, y = given.X_calibration, given.y_calibration
+            X, y, name = given.X_calibration, given.y_calibration, "y_calibration"
             rows = checked_features(self, X, reset=False, name="X_calibration")
             refuse_shared(data, rows)
             groups = given.sensitive_features_calibration
         else:
             rows, y, groups = data.X_public, None, given.sensitive_features_public
+            name = "y" if data.set_aside else "y_public"
             if self.rows_set_aside_ is not None and given.sensitive_features is not None:
                 known = frame_or_array(given.sensitive_features)
                 _checks.same_length(X=range(data.n_private + data.set_aside), groups=known)
                 groups = take(known, self.rows_set_aside_)
             if groups is None or not data.n_public:
-                missing = "sensitive_features" if data.set_aside else "sensitive_features_public"
+                missing = f"sensitive_features{name.removeprefix('y')}"
                 raise ValueError(
                     f"confidence={notion.confidence:g} is about rows that had no part in training, "
                     f"and no public rows with groups were given. Pass X_public= and "
                     f"{missing}=, or leave confidence out: training then aims for the margin."
                 )
         X_encoded = self.encoder_.transform(rows)
-        return read_public_rows(X_encoded, groups, y, notion, self.classes_, name="y_calibration")
+        return read_public_rows(X_encoded, groups, y, notion, self.classes_, name=name)
 
     def _look_at_aim(
         self,

@@ -44,8 +44,8 @@ def tuned(
         y_public=y_public,
         sensitive_features_public=sensitive_features_public,
     )
-    X = model._encode(X_public)
-    groups = encode_groups(sensitive_features_public)
+    X = model._encode(X_public, "X_public")
+    groups = encode_groups(sensitive_features_public, argument="sensitive_features_public")
     labels = class_codes(y_public, model.classes_, "y_public")
     _checks.same_length(X_public=X, y_public=labels, sensitive_features_public=groups)
     if not layer.of_columns:

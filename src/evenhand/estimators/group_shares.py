@@ -41,7 +41,7 @@ class GroupShares:
 
 def from_public_rows(public: Any, encode: Callable[..., GroupCodes], left: Budget) -> GroupShares:
     """Count the groups of public rows; ``encode(names)`` encodes those of the private rows."""
-    known = several(encode_groups(public))
+    known = several(encode_groups(public, argument="sensitive_features_public"))
     return GroupShares(
         groups=encode(known.names),
         shares=(known.sizes / known.sizes.sum())[None, :],

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from evenhand._display import Shown
 from evenhand._random import as_generator
 from evenhand.estimators.fitted import FittedModel, columns_of
+from evenhand.estimators.given_rows import checked_features, may_be_pictures
 from evenhand.estimators.inputs import groups_to_decide, without_groups_of
 from evenhand.estimators.margins import Cuts
 from evenhand.estimators.saving import model_folder
@@ -104,6 +105,8 @@ class GroupThresholdClassifier(ScoredByGroup, ClassifierMixin, Shown):  # type: 
                 f"predict_proba. Train with a student that has one."
             )
         check_tightening(tightening, fairness)
+        if X_public is not None and not may_be_pictures(X_public):  # those are decoded once
+            checked_features(model, X_public, reset=False, name="X_public")
         rows = ThresholdRows.of(model, X_public, sensitive_features_public, fairness, y_public)
         thresholds, held, cross_fitted = rows.thresholds(fairness, tightening)
         cuts = Cuts(

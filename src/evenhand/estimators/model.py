@@ -464,17 +464,17 @@ class ModelWithClaim(ClassifierMixin, NestedValues):  # type: ignore[misc]  # un
         check_is_fitted(self, "student_")
         return model_folder.save(self, Path(path), sign)
 
-    def _encode(self, X: Any) -> FloatArray:
+    def _encode(self, X: Any, name: str = "X") -> FloatArray:
         check_is_fitted(self, "student_")
         made_by = extractor_of(X)
         if made_by is not None and made_by != self.extractor_:
             known = self.extractor_
             raise ValueError(
-                f"X was made by {made_by}, and the model was fitted on other features: "
+                f"{name} was made by {made_by}, and the model was fitted on other features: "
                 f"{'of no extractor that it knows' if known is None else f'those of {known}'}. Use "
                 f"that extractor; or, if the model was fitted on the bare array, pass "
                 f"np.asarray(features)."
             )
-        rows = checked_features(self, X, reset=False)
+        rows = checked_features(self, X, reset=False, name=name)
         encoded: FloatArray = encoded_to_decide(self.encoder_, rows)
         return encoded

@@ -119,12 +119,12 @@ def read_fit_inputs(
         X_public, of_public, set_aside = aside.X, aside.sensitive, len(public)
     known = None
     if drawn_alone:
-        known = _groups_to_draw(records.sensitive, len(records.codes)) if needs_groups else None
+        known = _groups_to_draw(records.sensitive) if needs_groups else None
         groups = None if known is None else encode_groups([], names=known.names)
     else:
         of_private = records.sensitive is not None
         groups = groups_of_public(
-            X_public, of_public, needs_groups, set_aside, private_given=of_private
+            X_public, of_public, needs_groups, estimator.rows_set_aside_, private_given=of_private
         )
     to_draw = None
     if synthetic is not None:
@@ -300,37 +300,42 @@ def _refuse_beside(
         raise ValueError(f"{name} has {public}: {'; '.join(wrong)}.")
 
 
-def _groups_to_draw(of_private: Any, n: int) -> GroupCodes:
+def _groups_to_draw(of_private: Any) -> GroupCodes:
     """Return the groups of the private rows, between which rows are drawn apart."""
     groups = None
     if of_private is not None:
         refuse_many_values(of_private)
         groups = encode_groups(of_private)
-    _require_groups(groups, n, private_given=False, rows="private")
+    _require_groups(groups, "sensitive_features", private_given=False, rows="private")
     assert groups is not None
     return groups
 
 
 def groups_of_public(
-    X_public: Any, given: Any, needed: bool, set_aside: int = 0, *, private_given: bool = False
+    X_public: Any,
+    given: Any,
+    needed: bool,
+    set_aside: IntArray | None = None,
+    *,
+    private_given: bool = False,
 ) -> GroupCodes | None:
-    """Return the groups of the public rows, where there are any."""
+    """Return the groups of the public rows, where there are any; ``set_aside`` are their places."""
     groups = None
+    name = "sensitive_features_public" if set_aside is None else "sensitive_features"
     if given is not None:
-        groups = encode_groups(given)
+        groups = encode_groups(given, argument=name, at=set_aside)
         _checks.same_length(X_public=X_public, sensitive_features_public=groups)
         if needed:
             refuse_many_values(given)
     if needed:
-        _require_groups(groups, set_aside, private_given=private_given)
+        _require_groups(groups, name, private_given=private_given)
     return groups
 
 
 def _require_groups(
-    groups: GroupCodes | None, set_aside: int, *, private_given: bool, rows: str = "public"
+    groups: GroupCodes | None, name: str, *, private_given: bool, rows: str = "public"
 ) -> None:
     if groups is None:
-        name = "sensitive_features" if set_aside else "sensitive_features_public"
         mistaken = (
             " sensitive_features= was given, which is the groups of the private rows: did you mean "
             "sensitive_features_public=?"

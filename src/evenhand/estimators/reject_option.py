@@ -330,14 +330,10 @@ class RejectOptionClassifier:
             X_calibration=X, y_calibration=y, sensitive_features_calibration=sensitive
         )
         truth = class_codes(y, self.classes_, "y_calibration")
-        try:
-            groups = encode_groups(sensitive, names=self.groups_).codes
-        except ValueError as error:
-            raise ValueError(f"sensitive_features_calibration: {error}") from None
+        argument = "sensitive_features_calibration"
+        groups = encode_groups(sensitive, names=self.groups_, argument=argument).codes
         said, sure = self.said(X)
-        _checks.same_length(
-            X_calibration=said, y_calibration=truth, sensitive_features_calibration=groups
-        )
+        _checks.same_length(**{"X_calibration": said, "y_calibration": truth, argument: groups})
         labels = np.where(sure, said, REJECTED)
         size = len(self.groups_), len(self.classes_)
         known = GateCalibration(

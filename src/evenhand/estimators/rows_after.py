@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -227,7 +227,7 @@ def check_rows(
         )
     groups = sensitive_features_public
     if not isinstance(groups, GroupCodes):  # else one group may have no row
-        groups = encode_groups(groups)
+        groups = encode_groups(groups, argument="sensitive_features_public")
     _require_groups({*groups.names, *counted}, private)
     labels = _labels(y_public, classes, notion)
     nothing = np.zeros(len(groups))  # labels say what the scores would
@@ -297,8 +297,10 @@ def read_public_rows(
 ) -> PublicRows:
     """Check public rows for a rule, and warn where so many cannot say that it holds on new ones.
 
-    ``name`` is what the caller calls ``y``.
+    ``name`` is what the caller calls ``y``; their groups are ``sensitive_features`` with its end.
     """
+    end = name.removeprefix("y")
+    argument = f"sensitive_features{end}"
     notion = require_notion(fairness, WAY_OUT)
     rates_of(notion, len(classes))
     if X.ndim != 2:
@@ -309,17 +311,18 @@ def read_public_rows(
         )
     if sensitive_features is None:
         raise ValueError(
-            "A blind rule is set on public rows whose groups are known, and sensitive_features is "
-            "missing. Pass the group of every public row; predictions then need none."
+            f"A blind rule is set on public rows whose groups are known, and {argument} is "
+            f"missing. Pass the group of every public row; predictions then need none."
         )
     if notion.needs_labels and y is None:
         raise ValueError(
             f"{type(notion).__name__} is about records of a true class, and the classes of the "
-            f"public rows are missing. Pass y, public labels of these rows, or take "
+            f"public rows are missing. Pass {name}, public labels of these rows, or take "
             f"DemographicParity, which needs none."
         )
-    groups = encode_groups(sensitive_features)
-    _checks.same_length(X=X, sensitive_features=groups)
+    groups = encode_groups(sensitive_features, argument=argument)
+    each: dict[str, Sized] = {f"X{end}": X, argument: groups}
+    _checks.same_length(**each)
     if groups.n_groups < 2:
         raise ValueError(
             f"The public rows hold one group only, {_values.quoted(groups.names[0])}: there is "
@@ -334,7 +337,7 @@ def read_public_rows(
         )
     labels = None if y is None else class_codes(y, classes, name)
     if labels is not None:
-        _checks.same_length(X=X, y=labels)
+        _checks.same_length(**{f"X{end}": X, name: labels})
     rows = PublicRows(X=X, groups=groups, labels=labels)
     if notion.confidence is not None:
         check_confidence(rows.within(notion), groups.names)

@@ -51,7 +51,11 @@ class GroupCodes:
 
 
 def encode_groups(
-    sensitive_features: object, *, names: tuple[str, ...] | None = None
+    sensitive_features: object,
+    *,
+    names: tuple[str, ...] | None = None,
+    argument: str = "sensitive_features",
+    at: IntArray | None = None,
 ) -> GroupCodes:
     """Turn sensitive features into group codes.
 
@@ -63,6 +67,10 @@ def encode_groups(
     names : tuple of str, optional
         The groups known from fit time, in their order. A value outside them is an error. Without
         it the groups are those that occur, sorted (numbers by size, the rest as text).
+    argument : str
+        What messages call ``sensitive_features``.
+    at : array of int, shape (n,), optional
+        Where each row stands in what the user gave, for messages.
 
     Returns
     -------
@@ -86,8 +94,8 @@ def encode_groups(
     >>> encode_groups(pd.DataFrame({"sex": ["F", "M"], "age": [30, 9]})).names
     ('sex=F, age=30', 'sex=M, age=9')
     """
-    columns = _read(sensitive_features)
-    _refuse_missing(columns)
+    columns = _read(sensitive_features, argument)
+    _refuse_missing(columns, argument, at)
     first, *more = columns
     codes, combinations = first.codes, np.arange(len(first.values))[:, None]
     for column in more:
@@ -98,16 +106,17 @@ def encode_groups(
     if names is None:
         if not len(codes):
             raise ValueError(
-                "sensitive_features has no rows, so there is no group to learn. Pass the known "
-                "groups as names=."
+                f"{argument} has no rows, so there is no group to learn. Pass the known groups as "
+                f"names=."
             )
         return GroupCodes(codes=codes, names=seen)
     known = {name: i for i, name in enumerate(names)}
     for i, name in enumerate(seen):
         if name not in known:
             row = int(np.flatnonzero(codes == i)[0])
+            row = row if at is None else int(at[row])
             raise ValueError(
-                f"sensitive_features holds the group {_values.quoted(name)}, first in "
+                f"{argument} holds the group {_values.quoted(name)}, first in "
                 f"{_values.row(row)}, which is not among the known groups: "
                 f"{', '.join(map(repr, names))}."
                 f"{_values.if_shown(_checks.did_you_mean(name, names))} Map it to a known group, "
@@ -169,8 +178,8 @@ class _Column:
         return cls(name=name, codes=places[found], values=ordered)
 
 
-def _read(features: object) -> list[_Column]:
-    return [_Column.of(name, column) for name, column in sensitive_columns(features)]
+def _read(features: object, argument: str = "sensitive_features") -> list[_Column]:
+    return [_Column.of(name, column) for name, column in sensitive_columns(features, argument)]
 
 
 def _named(columns: list[_Column], row: IntArray) -> str:
@@ -181,7 +190,9 @@ def _named(columns: list[_Column], row: IntArray) -> str:
     return ", ".join(f"{c.name}={text}" for c, text in zip(columns, texts, strict=True))
 
 
-def sensitive_columns(features: object) -> list[tuple[str, pd.Series[Any]]]:
+def sensitive_columns(
+    features: object, argument: str = "sensitive_features"
+) -> list[tuple[str, pd.Series[Any]]]:
     """Return (name, values) per column, whatever the container."""
     if isinstance(features, GroupCodes):
         features = np.array(features.names, dtype=object)[features.codes]
@@ -192,21 +203,21 @@ def sensitive_columns(features: object) -> list[tuple[str, pd.Series[Any]]]:
         frame = features.to_frame()
     elif isinstance(features, str):
         raise TypeError(
-            f"sensitive_features must hold one value per record, got the text {features!r}. "
+            f"{argument} must hold one value per record, got the text {features!r}. "
             "Pass the column itself, not its name."
         )
     else:
         # As objects: a list of mixed values would otherwise become one array of text.
-        array = features if isinstance(features, np.ndarray) else _object_array(features)
+        array = features if isinstance(features, np.ndarray) else _object_array(features, argument)
         if array.ndim not in (1, 2):
             raise ValueError(
-                f"sensitive_features must have one or two dimensions, got shape {array.shape}."
+                f"{argument} must have one or two dimensions, got shape {array.shape}."
             )
         frame = pd.DataFrame(array.reshape(len(array), -1) if array.size else array)
         frame.columns = pd.Index([f"feature_{i}" for i in range(frame.shape[1])])
     if frame.shape[1] == 0:
         if len(frame):
-            raise ValueError("sensitive_features has no column.")
+            raise ValueError(f"{argument} has no column.")
         frame = pd.DataFrame({"feature_0": []})
     return [
         (str(name), frame.iloc[:, i].astype(object).reset_index(drop=True))
@@ -214,11 +225,11 @@ def sensitive_columns(features: object) -> list[tuple[str, pd.Series[Any]]]:
     ]
 
 
-def _object_array(features: Any) -> np.ndarray[Any, np.dtype[Any]]:
+def _object_array(features: Any, argument: str) -> np.ndarray[Any, np.dtype[Any]]:
     if not hasattr(features, "__array__") and not hasattr(features, "__iter__"):
         raise TypeError(
-            f"sensitive_features must be an array, a Series or a DataFrame with one row per "
-            f"record, got {type(features).__name__}."
+            f"{argument} must be an array, a Series or a DataFrame with one row per record, got "
+            f"{type(features).__name__}."
         )
     if hasattr(features, "__array__"):
         return np.asarray(features)
@@ -230,12 +241,13 @@ def _object_array(features: Any) -> np.ndarray[Any, np.dtype[Any]]:
     return array
 
 
-def _refuse_missing(columns: list[_Column]) -> None:
+def _refuse_missing(columns: list[_Column], argument: str, at: IntArray | None) -> None:
     for column in columns:
         rows = np.flatnonzero(column.missing)
         if rows.size:
             where = f" in column {column.name!r}" if len(columns) > 1 else ""
+            said = _values.rows(rows if at is None else at[rows])
             raise ValueError(
-                f"sensitive_features has missing values{where}, in {_values.rows(rows)}. Leave "
-                f"these rows out, or make them a group of their own, as with .fillna('unknown')."
+                f"{argument} has missing values{where}, in {said}. Leave these rows out, or make "
+                f"them a group of their own, as with .fillna('unknown')."
             )

@@ -17,10 +17,16 @@ from evenhand.typing import REJECTED, Array, ArrayLike, BoolArray, IntArray
 
 
 def report_of_labels(
-    y_true: ArrayLike | None, y_pred: ArrayLike, sensitive_features: object, pos_label: object
+    y_true: ArrayLike | None,
+    y_pred: ArrayLike,
+    sensitive_features: object,
+    pos_label: object,
+    units: ArrayLike | None = None,
 ) -> tuple[FairnessReport, list[object], int]:
     """Assess labels, which may be any values; return also the classes and the positive one."""
-    refuse_other_order(y_pred=y_pred, y_true=y_true, sensitive_features=sensitive_features)
+    refuse_other_order(
+        y_pred=y_pred, y_true=y_true, sensitive_features=sensitive_features, units=units
+    )
     predicted = np.asarray(y_pred, dtype=object)
     truth = None if y_true is None else np.asarray(y_true, dtype=object)
     refused = _refused(predicted)
@@ -52,7 +58,7 @@ def report_of_labels(
     true_codes = None if truth is None else np.array([code[value] for value in truth], dtype=int)
     _checks.same_length(y_pred=codes, sensitive_features=encode_groups(sensitive_features).codes)
     report = fairness_report(
-        true_codes, codes, sensitive_features, classes=classes, positive=positive
+        true_codes, codes, sensitive_features, classes=classes, positive=positive, units=units
     )
     return report, classes, positive
 
@@ -64,6 +70,7 @@ def selection_among(
     classes: Sequence[object],
     positive: int,
     names: tuple[str, ...],
+    units: ArrayLike | None = None,
 ) -> Sequence[Estimate]:
     """Return the rate of the positive decision per group among some rows."""
     said = np.asarray(y_pred, dtype=object)[rows]
@@ -73,8 +80,9 @@ def selection_among(
     ]
     framed = isinstance(sensitive_features, pd.Series | pd.DataFrame)
     groups = sensitive_features.iloc[rows] if framed else np.asarray(sensitive_features)[rows]
+    whose = None if units is None else np.asarray(units)[rows]
     return fairness_report(
-        None, codes, groups, classes=classes, positive=positive, group_names=names
+        None, codes, groups, classes=classes, positive=positive, group_names=names, units=whose
     ).selection
 
 

@@ -20,6 +20,7 @@ from evenhand.fairness import FairnessKind
 from evenhand.fairness.groups import encode_groups
 from evenhand.frontier.generated import BY_JUDGE, Generated, GeneratedRows, TrainedJudge
 from evenhand.frontier.run import Plain
+from evenhand.generators.conditions import NO_GROUPS
 from evenhand.generators.registry import GENERATORS
 from evenhand.generators.synthesizer import arguments_of
 from evenhand.generators.tables.even_rates import even_rates
@@ -128,8 +129,12 @@ class JudgedGenerator:
                 f"balance = {self.balance!r} moves the odds of two classes, and {y.name!r} has "
                 f"{n_classes}. Take balance = 'label,sensitive', 'sensitive' or 'none'."
             )
+        made = self._made()
+        alone = self._kind.payload == "images" and made.condition == "label"
+        if alone and self.balance == "sensitive":
+            raise ValueError(f"balance = 'sensitive' {NO_GROUPS}")
         known, how = self._kind.fit_arguments(X, y, sensitive_features, unit_ids, self.declared)
-        self._made().check(*known, budget=self.budget, **how)
+        made.check(*known, budget=self.budget, **how)
 
     def fit(
         self, X: Any, y: pd.Series[Any], *, sensitive_features: Any, unit_ids: Any = None

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from shlex import quote
 from typing import Any, Final
 
 import numpy as np
@@ -288,7 +289,7 @@ class _Trial:
             "fairness_kind": str(fitted.kind if reject is None else FairnessKind.REJECT_OPTION),
             "groups": self._rows(joint, predicted, self._shares(model)),
             "guarantee": guarantee.to_dict(),
-            "command": f"evenhand frontier {spec} --train {setting.key} --out model",
+            "command": f"evenhand frontier {quote(spec)} --train {setting.key} --out model",
             "measured_on": (
                 "private holdout, not covered" if self._source.kind == "private" else "public rows"
             ),

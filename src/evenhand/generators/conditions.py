@@ -18,6 +18,12 @@ from evenhand.typing import ArrayLike, BoolArray, FloatArray, IntArray
 
 BALANCES: Final = ("label", "sensitive")
 
+NO_GROUPS: Final = (
+    "asks for even groups, and this generator is conditioned on the label alone: it draws no "
+    "groups. Ask for 'label' or for none; groups are exact where it learns from them with "
+    "condition='label+group'."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
@@ -117,7 +123,8 @@ class Request:
         ------
         ValueError
             For a column that is not a condition, a value that was never seen (the nearest is
-            named), no number of rows, and an unknown word in ``balance``.
+            named), no number of rows, an unknown word in ``balance``, and a balance of groups
+            alone where none are known.
         TypeError
             For a balance that is no list, and conditions that name no columns.
         """
@@ -130,6 +137,8 @@ class Request:
             )
         for word in balance:
             _checks.one_of("balance", word, BALANCES)
+        if set(balance) == {"sensitive"} and not known.names[1:]:
+            raise ValueError(f"balance=('sensitive',) {NO_GROUPS}")
         require_conditions(conditions)
         if shares is not None:
             return cls._by_shares(known, n, conditions, shares, rounding)

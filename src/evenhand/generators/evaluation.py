@@ -89,9 +89,9 @@ def evaluate(
     progress : callable, optional
         Called with a stage, what is done and how much there is.
     **options
-        Of tables: ``models`` and ``use_sensitive``, see ``tables.evaluation.evaluate_rows``; of
-        pictures: ``models``, ``train_real``, ``epochs``, ``extractor`` and ``n_per_group``, see
-        ``images.evaluation.evaluate_images``.
+        Of tables: ``models``, ``use_sensitive`` and ``units``, see
+        ``tables.evaluation.evaluate_rows``; of pictures: ``models``, ``train_real``, ``epochs``,
+        ``extractor``, ``n_per_group`` and ``units``, see ``images.evaluation.evaluate_images``.
 
     Returns
     -------

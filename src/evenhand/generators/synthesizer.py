@@ -124,7 +124,8 @@ class Synthesizer(ABC):
             columns with one line per record that is asked for.
         balance : sequence of str
             What is spread evenly, with counts that differ by at most 1: "label", "sensitive", both
-            or none. The rest is drawn as often as it is, by the noisy counts.
+            or none. The rest is drawn as often as it is, by the noisy counts. Of a generator that
+            draws no groups both is the label alone, and "sensitive" alone is refused.
         shares : array of shape (n_conditions,), optional
             Share of each combination of label and group, instead of a balance; see
             ``even_rates``.

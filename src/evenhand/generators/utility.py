@@ -56,10 +56,15 @@ def measure(
     groups: IntArray,
     group_names: Sequence[str],
     seed: int,
+    units: IntArray | None = None,
 ) -> ModelUtility:
-    """Compare the probabilities that a model gives to classes with the true ones, by group."""
+    """Compare the probabilities that a model gives to classes with the true ones, by group.
+
+    ``units`` (n,) are codes of whose record a row is, where some have several.
+    """
     predicted = probabilities.argmax(axis=1).astype(np.int64)
-    tally = JointTally.of(groups, truth, predicted, len(group_names), probabilities.shape[1])
+    size = (len(group_names), probabilities.shape[1])
+    tally = JointTally.of(groups, truth, predicted, *size, units=units)
     gaps = {
         f"{kind.name.replace('-', '_')}_{reference}": gap_of(
             kind(margin=0.0, reference=reference), tally
@@ -77,6 +82,7 @@ def measure(
             rng,
             name="auroc",
             definition="area under the ROC curve; in [0, 1], best 1, probability .5",
+            units=units,
         ),
         accuracy=bootstrap(
             lambda weights: float(np.average(predicted == truth, weights=weights)),
@@ -84,6 +90,7 @@ def measure(
             rng,
             name="accuracy",
             definition="share of right predictions; in [0, 1], best 1",
+            units=units,
         ),
         gaps=gaps,
     )
@@ -97,24 +104,29 @@ def bootstrap(
     name: str,
     definition: str,
     level: float = 0.95,
+    units: IntArray | None = None,
 ) -> Estimate:
-    """Return a statistic of weighted rows with its percentile interval over 200 draws of them."""
+    """Return a statistic of weighted rows with its percentile interval over 200 draws of them.
+
+    With ``units`` (n,), codes of whose row each is, units are drawn with all their rows.
+    """
     value = statistic(np.ones(n))
-    even = np.full(n, 1.0 / n)
-    drawn = [statistic(rng.multinomial(n, even).astype(np.float64)) for _ in range(_REPEATS)]
-    if np.isnan(value):  # one class only: no number, and no bound either
-        return Estimate(
-            name=name, definition=definition, value=value, low=0.0, high=1.0, level=level, n=n
-        )
-    low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    m, whose = (n, slice(None)) if units is None else (int(units.max()) + 1, units)
+    even = np.full(m, 1.0 / m)
+    drawn = [statistic(rng.multinomial(m, even)[whose].astype(np.float64)) for _ in range(_REPEATS)]
+    low, high = 0.0, 1.0
+    if not np.isnan(value):  # of one class only: no number, and no bound either
+        low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.clip([min(low, value), max(high, value)], 0, 1).tolist()
     return Estimate(
         name=name,
         definition=definition,
         value=value,
-        low=float(np.clip(min(low, value), 0, 1)),
-        high=float(np.clip(max(high, value), 0, 1)),
+        low=low,
+        high=high,
         level=level,
         n=n,
+        n_units=None if units is None else m,
     )
 
 

@@ -89,6 +89,19 @@ def test_good_pictures_score_and_what_groups_they_show_is_seen() -> None:
     assert json.dumps(found.to_dict())
 
 
+def test_test_pictures_of_the_same_people_have_wider_intervals() -> None:
+    test = bars(60, 1).take(np.arange(240) % 60)
+    rows, persons = (
+        evaluate_images(sample(bars(200, 2)), test, models=("MLP",), epochs=2, units=units)
+        for units in (None, np.arange(240) % 60)
+    )
+    (alone,), (of_persons,) = rows.utility, persons.utility
+    assert of_persons.accuracy.value == alone.accuracy.value
+    assert (of_persons.accuracy.n, of_persons.accuracy.n_units) == (240, 60)
+    for name, gap in of_persons.gaps.items():
+        assert gap.high - gap.low > alone.gaps[name].high - alone.gaps[name].low
+
+
 def test_pictures_without_groups_are_judged_by_what_they_show() -> None:
     train, test = bars(600, 0), bars(300, 1)
     mine = bars(400, 2)

@@ -72,6 +72,29 @@ def test_the_label_of_a_picture_follows_from_its_own_value(y: list[object]) -> N
     assert [known.texts[code] for code in codes] == list(map(str, y))
 
 
+@pytest.mark.parametrize(
+    ("column", "declared", "drawn"),
+    [
+        ([3, 10], ["10", "3", "7"], [10, 3, 7]),
+        ([True, False], ["False", "True"], [False, True]),
+        ([0.5, 2.0], ["2", "0.5"], [2.0, 0.5]),
+    ],
+)
+def test_declared_texts_come_back_as_what_the_column_holds(
+    column: list[object], declared: list[str], drawn: list[object]
+) -> None:
+    known, codes = PublicValues.of("y", column, declared, "label")
+    values = known.decode(np.arange(len(declared)))
+    assert values.tolist() == drawn
+    assert values.dtype == np.array(column).dtype
+    assert known.decode(codes).tolist() == column
+    for wrong in ("x", 3.25 if column == [3, 10] else "yes"):
+        with pytest.raises(
+            ValueError, match=f"cannot hold all values that are declared: {wrong!r}"
+        ):
+            PublicValues.of("y", column, [*declared, wrong], "label")
+
+
 def test_labels_and_groups_come_back_in_the_users_own_values() -> None:
     images, y, side = pictures(300)
     groups = pd.DataFrame({"side": side, "year": np.arange(300) % 2 + 1990})
@@ -95,6 +118,8 @@ def test_without_groups_or_conditioned_on_the_label_alone_samples_have_no_groups
     made = new(n_steps=2, condition="label").fit(images, y, sensitive_features=side, budget=BUDGET)
     assert made.conditions_.n == 2
     assert made.sample(4).sensitive_features is None
+    with pytest.raises(ValueError, match=r"asks for even groups, .* Ask for 'label' or for none"):
+        made.sample(4, balance="sensitive")
     with pytest.raises(ValueError, match="condition must be one of 'label"):
         new(condition="labels").fit(images, y, budget=BUDGET)
 

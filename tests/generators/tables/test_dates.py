@@ -125,10 +125,23 @@ def test_text_and_durations_are_refused_together_at_no_cost(dtype: str) -> None:
             declared(seen={"bounds": SPAN}, day={"bounds": SPAN, "missing": True}),
             store=store,
         )
-    for words in ("'told' holds dates", "'long' holds dates", "pd.to_datetime"):
+    for words in (
+        *("'told' holds dates", "pd.to_datetime"),
+        *("'long' holds durations", "durations with .dt.total_seconds()"),
+    ):
         assert words in str(caught.value)
     assert "'day'" not in str(caught.value)
     assert store.entries("default") == ()
+
+
+def test_a_duration_is_refused_with_the_number_that_it_is() -> None:
+    frame = table().assign(long=pd.to_timedelta(moments(gaps=0.0).dt.day, unit="D"))
+    for schema in (None, declared(long="date")):
+        with pytest.raises(ValueError, match=r"'long' \(timedelta64.*total_seconds\(\)") as caught:
+            fit(frame, schema)
+        assert "pd.to_datetime" not in str(caught.value)
+    rows = fit(frame.assign(long=frame["long"].dt.total_seconds())).sample(50, random_state=0)
+    assert rows["long"].dtype == np.float64
 
 
 def test_bounds_are_text_or_dates_and_a_schema_file_keeps_them(tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from marks import FAINT
 
+from evenhand._frames import as_pandas
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import MOST_DECIMALS_READ, Column, TypedTable
 from evenhand.datasets.schema import ColumnSchema
@@ -32,6 +35,7 @@ from evenhand.generators.tables.released_schema import (
     DECIMALS,
     PURPOSE,
     UndeclaredColumns,
+    _as_stored,
     _decimals_shown,
     _with_decimals,
     undeclared,
@@ -201,6 +205,31 @@ def test_decimals_are_paid_for_once_whatever_the_numbers_are_and_only_where_unsa
     assert written(made.sample(500)["warm"], 1)
     made = released(frame[["job", "hours", "rich", "sex", "old"]])
     assert DECIMALS not in {e.purpose for e in made.ledger_.entries}
+
+
+@pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
+def test_decimals_that_the_type_of_a_column_says_cost_nothing_and_are_drawn() -> None:
+    frame = undeclared_rows()[["warm", "paid", "job", "hours", "rich", "sex", "old"]]
+    wide = {"warm": pa.decimal128(9, 3), "paid": pa.decimal128(12, 2)}  # wider than the values are
+    stored = pa.Table.from_pandas(frame, preserve_index=False)
+    for name, kind in wide.items():
+        exact = [None if v != v else Decimal(str(v)) for v in frame[name]]
+        at = stored.column_names.index(name)
+        stored = stored.set_column(at, name, pa.array(exact, kind))
+    made = released(stored)
+    assert DECIMALS not in {entry.purpose for entry in made.ledger_.entries}
+    assert [made.codec_[n].schema.decimals for n in wide] == [3, 2]
+    rows = made.sample(500, random_state=0)
+    assert written(rows["warm"], 3)
+    assert written(rows["paid"], 2)
+    # With bounds that are declared it is the same, and what is declared of decimals stands.
+    paid = {"bounds": (0, 1000), "decimals": 1, "missing": True}
+    said = {"warm": {"bounds": (30, 45)}, "paid": paid}
+    names = [c for c in SCHEMA.columns if c.name in frame and c.name not in said]
+    made = released(stored, Schema(columns=(*names, *Schema.declared(said).columns)))
+    assert [made.codec_[n].schema.decimals for n in wide] == [3, 1]
+    narrow = Schema.declared({"warm": {"bounds": (36.0001, 36.0004)}}).columns[0]
+    assert _as_stored(narrow, Column(as_pandas(stored)["warm"])).decimals is None
 
 
 @pytest.mark.parametrize("unit", [None, "who"])

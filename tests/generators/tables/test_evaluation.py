@@ -151,6 +151,41 @@ def test_models_of_the_real_rows_themselves_are_the_ceiling_and_of_noise_the_flo
         utility(train, test, label="rich", sensitive=["sex"], models=("tree",))
 
 
+def test_test_rows_that_are_repeated_tell_as_much_as_once() -> None:
+    frame = table(900, seed=1)
+    test = frame[600:]
+
+    def measured(rows: pd.DataFrame, **more: object) -> ModelUtility:
+        (found,) = utility(
+            frame[:600],
+            rows,
+            label="rich",
+            sensitive=["sex"],
+            models=("logistic regression",),
+            schema=SCHEMA,
+            **more,  # type: ignore[arg-type]
+        )
+        return found
+
+    once, often = measured(test), pd.concat([test] * 4, ignore_index=True)
+    whose = [f"{person:03}" for person in [*range(300)] * 4]
+    rows, persons = measured(often), measured(often, units=whose)
+    # Units are drawn by the same numbers as rows that stand once: the intervals are the same.
+    for name in ("auroc", "accuracy"):
+        alone, of_rows, of_persons = (getattr(u, name) for u in (once, rows, persons))
+        assert (of_persons.value, of_persons.low, of_persons.high) == pytest.approx(
+            (alone.value, alone.low, alone.high)
+        )
+        assert (of_persons.n, of_persons.n_units) == (1200, 300)
+        assert of_rows.high - of_rows.low < 0.7 * (of_persons.high - of_persons.low)
+    for name, gap in persons.gaps.items():
+        assert gap.value == rows.gaps[name].value
+        assert gap.high - gap.low > rows.gaps[name].high - rows.gaps[name].low
+    assert measured(test, units=np.arange(300)).to_dict() == once.to_dict()
+    with pytest.raises(ValueError, match="test has 300, units has 299"):
+        measured(test, units=np.arange(299))
+
+
 def test_one_call_measures_all_of_it_as_plain_values() -> None:
     made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
         table(), **ROLES, budget=BUDGET, schema=SCHEMA
@@ -294,6 +329,16 @@ def test_both_asks_for_fewer_rows_of_the_rarer_class_whatever_its_name(learnt: f
     assert -even_rates_module.FARTHEST <= rare[-1] < 0.5 - even_rates_module.FARTHEST
     if learnt < 0.5:
         assert frequent == pytest.approx([-base for base in rare])
+
+
+def test_a_group_without_a_row_has_no_rates_to_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = MarginalSynthesizer(noise=SeededNoise(0), pairs=False).fit(
+        table(), label="rich", sensitive="sex", budget=BUDGET, schema=SCHEMA
+    )
+    made.counts_[[1, 2]] = 0.0
+    monkeypatch.setattr(even_rates_module, "Trial", None)  # before any row is drawn
+    with pytest.raises(ValueError, match=r"no record of rich=no, sex=M; rich=yes, sex=F can be"):
+        even_rates(made)
 
 
 def test_what_cannot_be_moved_is_refused() -> None:

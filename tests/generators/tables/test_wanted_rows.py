@@ -274,8 +274,21 @@ def test_a_constraint_that_allows_nothing_is_refused(allowed: pd.DataFrame) -> N
         Constraint.combinations(allowed)
 
 
-def test_a_range_is_from_low_to_high() -> None:
-    with pytest.raises(ValueError, match=r"low <= high, got \(5, 4\)"):
-        Constraint.range("end", np.int64(5), 4)
-    with pytest.raises(ValueError, match=r"low <= high, got \('a', 4\)"):
-        Constraint.range("hours", "a", 4)
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (np.int64(5), 4, r"\(5, 4\)"),
+        ("a", 4, r"\('a', 4\)"),
+        (None, None, r"\(None, None\)"),
+        (None, np.nan, r"\(None, nan\)"),
+        (pd.NaT, None, r"\(NaT, None\)"),
+    ],
+)
+def test_a_range_is_from_low_to_high(low: object, high: object, said: str) -> None:
+    with pytest.raises(ValueError, match=rf"low <= high, and None for one end at most; got {said}"):
+        Constraint.range("end", low, high)
+
+
+def test_an_order_is_one_of_two_columns() -> None:
+    with pytest.raises(ValueError, match="An order is one of two columns, got 'end' twice"):
+        Constraint.order("end", "end")

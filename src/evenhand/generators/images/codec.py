@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -157,12 +157,30 @@ class PublicValues:
                 f"Declare all of them as classes=."
             )
         at_place = np.array([place[text_of(value)] for value in plain], dtype=np.int64)
-        values = tuple(kept[text] for text in place)
-        return cls(name=name, values=values, dtype=str(given.dtype)), at_place[codes]
+        found = cls(name=name, values=tuple(kept[text] for text in place), dtype=str(given.dtype))
+        strange = [v for v in found.values if not replace(found, values=(v,))._comes_back]
+        if strange:
+            raise ValueError(
+                f"The {_SAID[role]} {name!r} holds {found.dtype} and cannot hold all values that "
+                f"are declared: {_values.first(map(repr, strange))}. Leave these out, or convert "
+                f"the column."
+            )
+        return found, at_place[codes]
+
+    @property
+    def _comes_back(self) -> bool:
+        """Whether the user's type holds the values as they are written."""
+        try:
+            drawn = self.decode(np.arange(len(self.values))).tolist()
+        except (ValueError, OverflowError):
+            return False
+        return self.texts == tuple(map(text_of, drawn))
 
     def decode(self, codes: IntArray) -> Array:
         """Return values in the user's type."""
-        dtype = self.dtype if self.dtype.startswith(("int", "uint", "float", "bool")) else "object"
+        if self.dtype == "bool":  # to NumPy the text "False" is true
+            return np.array([text == "True" for text in self.texts])[codes]
+        dtype = self.dtype if self.dtype.startswith(("int", "uint", "float")) else "object"
         return np.array(self.values, dtype=dtype)[codes]
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,13 +14,14 @@ from evenhand._numerals import text_of
 from evenhand.datasets.features.extractor import FeatureExtractor
 from evenhand.datasets.images import ImageData
 from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.report import unit_codes
 from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.images.classifiers import IMAGE_MODELS, classify
 from evenhand.generators.images.codec import LABEL, SENSITIVE, ImageSample, as_pixels
 from evenhand.generators.images.frechet import Distance, distances
 from evenhand.generators.utility import measure
-from evenhand.typing import Array, IntArray
+from evenhand.typing import Array, ArrayLike, IntArray
 
 JUDGE: Final = "MLP"
 
@@ -70,6 +71,7 @@ def evaluate_images(
     extractor: FeatureExtractor | None = None,
     n_per_group: int = 100,
     random_state: int = 0,
+    units: ArrayLike | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ImageEvaluation:
     """Measure synthetic pictures on real ones that the generator has not seen.
@@ -95,6 +97,8 @@ def evaluate_images(
         Pictures of each label and group for these, on either side.
     random_state : int
         Seeds models, choices and bootstrap.
+    units : array-like of ids, shape (n_test,), optional
+        Whose picture each of ``test`` is; see ``fairness_report``.
     """
     test, train = test.decoded(), None if train is None else train.decoded()
     require_measurable(test, synthetic, "synthetic")
@@ -109,6 +113,7 @@ def evaluate_images(
             raise ValueError("train_real=True trains models on train=, which is missing.")
         sources["real"] = (as_pixels(train.images), _codes(train.y, classes, "train"))
     truth = _codes(test.y, classes, "test")
+    whose = None if units is None else unit_codes(units, test=test)
     found = []
     for at, (source, (images, labels)) in enumerate(sources.items()):
         for number, name in enumerate(models):
@@ -122,7 +127,9 @@ def evaluate_images(
             )
             found.append(
                 measure(
-                    name, source, truth, probabilities, groups.codes, groups.names, random_state
+                    *(name, source, truth, probabilities, groups.codes, groups.names),
+                    seed=random_state,
+                    units=whose,
                 )
             )
     if progress:

@@ -49,6 +49,8 @@ class Constraint:
     @classmethod
     def order(cls, low: str, high: str) -> Self:
         """Return the rule that ``low <= high``; a missing value breaks no order."""
+        if low == high:
+            raise ValueError(f"An order is one of two columns, got {low!r} twice. Name another.")
 
         def keeps(rows: pd.DataFrame) -> BoolArray:
             above = _ordered(rows, low) > _ordered(rows, high)
@@ -60,17 +62,19 @@ class Constraint:
     def range(cls, column: str, low: Any, high: Any) -> Self:
         """Return the rule that a column lies in [low, high]; a missing value is no breach.
 
-        None is no end.
+        None is no end; one of the two is given.
 
         For a rare range ``conditions={column: (low, high)}`` is faster: nothing is thrown away.
         """
+        ends = [end for end in (low, high) if end is not None]
         try:
-            right = low is None or high is None or bool(low <= high)
+            right = all(end == end for end in ends) and bool(ends and ends[0] <= ends[-1])
         except (TypeError, ValueError):
             right = False
         if not right:
             raise ValueError(
-                f"A range is (low, high) with low <= high, got {_values.plain((low, high))}."
+                f"A range is (low, high) with low <= high, and None for one end at most; got "
+                f"{_values.plain((low, high))}."
             )
 
         def keeps(rows: pd.DataFrame) -> BoolArray:

@@ -21,6 +21,7 @@ from evenhand.generators.balance import Balance, balance_of
 from evenhand.generators.evaluation import Evaluation
 from evenhand.generators.tables.fidelity import Fidelity, fidelity
 from evenhand.generators.tables.utility import MODELS, utility
+from evenhand.typing import ArrayLike
 
 if TYPE_CHECKING:
     from evenhand.generators.tables.synthesizer import TableSynthesizer
@@ -59,6 +60,7 @@ def evaluate_rows(
     models: Sequence[str] = tuple(MODELS),
     use_sensitive: bool = True,
     random_state: int = 0,
+    units: ArrayLike | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> TableEvaluation:
     """Measure synthetic rows on real ones that the generator has not seen.
@@ -75,8 +77,9 @@ def evaluate_rows(
         Real rows on which the same models are trained, to compare with.
     models : sequence of str
         Names of ``MODELS``.
-    use_sensitive : bool
-        Whether the models see the sensitive columns; see ``utility``.
+    use_sensitive, units : bool, array-like of ids, shape (n_test,), optional
+        Whether the models see the sensitive columns, and whose record a test row is; see
+        ``utility``.
     random_state : int
         Seeds models, draws and bootstrap.
 
@@ -112,6 +115,7 @@ def evaluate_rows(
             use_sensitive=use_sensitive,
             schema=schema,
             random_state=random_state,
+            units=units,
             progress=progress,
         ),
         use_sensitive=use_sensitive,

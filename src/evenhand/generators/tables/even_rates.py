@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._random import as_generator
 from evenhand.generators.tables.synthesizer import TableSynthesizer
 from evenhand.typing import BoolArray, FloatArray, IntArray, RandomState
@@ -71,6 +71,11 @@ def even_rates(
     ndarray of float64, shape (n_conditions,)
         Groups alike, labels within a group as found. They sum to 1.
 
+    Raises
+    ------
+    ValueError
+        For other than two classes, and labels of a group of which no row could be drawn.
+
     Privacy
     -------
     Reads released values only: post-processing. The gaps of a model on real rows are not promised.
@@ -85,6 +90,14 @@ def even_rates(
         raise ValueError(
             f"even_rates moves the odds of two classes, and {known.names[0]!r} has "
             f"{known.sizes[0]}. Use balance=('label', 'sensitive') (--balance label,sensitive)."
+        )
+    if unseen := generator.unseen_:
+        raise ValueError(
+            f"even_rates asks for rows of both classes in every group, and no record of "
+            f"{_values.first(map(known.words, unseen), separator='; ')} can be told from the "
+            f"noise: none could be drawn. Raise epsilon, join this group with another, leave it "
+            f"out of the schema, or draw rows as they were learnt: balance=() (--fairness none "
+            f"--balance none)."
         )
     trial = Trial.of(generator, as_generator(random_state))
     if fairness == "both":

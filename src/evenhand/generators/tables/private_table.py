@@ -352,9 +352,12 @@ def _ready(
     passed = {*keep, *dates, *unseen}
     wrong = {column.name for column in found.grave} - passed
     known = {} if schema is None else {column.name: column for column in schema.columns}
-    texts = [n for n, c in known.items() if c.date_unit and n in table and n not in dates]
+    strange = [column.name for column in table.columns if not _comes_back(column.dtype)]
+    learnt = {*table} - {*dates, *strange}
+    texts = [n for n, c in known.items() if c.date_unit and n in learnt]
     wrong |= set(texts)
-    columns = UndeclaredColumns.of(records, schema, [name for name in wanted if name not in wrong])
+    readable = [name for name in wanted if name not in {*wrong, *strange}]
+    columns = UndeclaredColumns.of(records, schema, readable)
     unfit = dict.fromkeys(columns.empty, Problem.EMPTY.words) | dict.fromkeys(texts, _NO_DATES)
     unfit |= dict.fromkeys(columns.infinite, _INFINITE)
     wrong |= set(unfit)
@@ -369,7 +372,6 @@ def _ready(
         way_out = f"{_ANEW} {', '.join(lines)}. {way_out}"
     if any(f.problem is Problem.DATE for c in found.grave if c.name in wrong for f in c.findings):
         way_out = f"{_DATES} {way_out}"
-    strange = [column.name for column in table.columns if not _comes_back(column.dtype)]
     declared = [n for n in table if n in known and n not in {*wanted, *strange, *wrong}]
     held = [known[name] for name in declared]
     _checks.together(
@@ -384,10 +386,12 @@ def _ready(
 
 def _refuse_dtypes(table: TypedTable, strange: Sequence[str]) -> None:
     if strange:
+        long = any(table[name].holds_durations for name in strange)
         raise ValueError(
             f"Rows cannot be drawn with the dtype of {', '.join(map(repr, strange))} "
-            f"({', '.join(str(table[name].dtype) for name in strange)}). Convert these columns "
-            f"with astype, for example to 'float64', 'Int64', 'boolean' or 'str'."
+            f"({', '.join(str(table[name].dtype) for name in strange)}). Convert these columns"
+            f"{', durations with .dt.total_seconds(), others' * long} with astype, for example to "
+            f"'float64', 'Int64', 'boolean' or 'str'."
         )
 
 

@@ -207,7 +207,9 @@ class UndeclaredColumns:
             For categories.
         """
         table, wanted = self.records.table, self.wanted
-        columns = {name: self.known[name] for name in table if name not in wanted}
+        columns = {
+            name: _as_stored(self.known[name], table[name]) for name in table if name not in wanted
+        }
         if not wanted:
             return ReleasedSchema(schema=Schema(columns=tuple(columns.values())))
         sums = self.sums
@@ -269,9 +271,10 @@ class UndeclaredColumns:
         -------
         One Gaussian release of ``ColumnHistograms``: a number adds 1 to the count of its decimals,
         in each of these columns. Which these are dtypes and the declared schema say. What is
-        declared costs nothing.
+        declared, or the type of the column says, costs nothing.
         """
-        told = {name: column.decimals for name, column in self.known.items()}
+        told = {name: self.records.table[name].scale for name in self.wanted}
+        told |= {n: c.decimals for n, c in self.known.items() if c.decimals is not None}
         if not self.decimals:
             return told
         counter = ColumnHistograms(n_columns=len(self.decimals), per_unit=self.records.per_unit)
@@ -407,7 +410,7 @@ def undeclared(records: Records, declared: Schema | None) -> tuple[str, ...]:
 
 
 def fractional(records: Records, declared: Schema | None, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns whose decimals are released: undeclared floats, by their dtype."""
+    """Return the columns whose decimals are released: floats, where nothing public says them."""
     known = {} if declared is None else {c.name: c for c in declared.columns}
     return tuple(
         name
@@ -415,6 +418,7 @@ def fractional(records: Records, declared: Schema | None, wanted: Sequence[str])
         if _IS_FLOAT.match(str(records.table[name].dtype))
         and not _is_text(records, known, name)
         and (name not in known or known[name].decimals is None)
+        and records.table[name].scale is None
     )
 
 
@@ -486,6 +490,17 @@ def _decimals_shown(noisy: FloatArray, sigma: float) -> int | None:
     most = int(seen[-1])
     hidden = max(float(noisy[most + 1 :].sum()), 0.0) + _SURE * sigma
     return most if hidden <= FEW * float(noisy.sum()) else None
+
+
+def _as_stored(declared: ColumnSchema, column: Column) -> ColumnSchema:
+    """Return declared numbers with the decimals of their type, where the schema says none."""
+    scale, bounds = column.scale, declared.bounds
+    if declared.decimals is not None or bounds is None or scale is None:
+        return declared
+    fits = math.ceil(bounds[0] * 10**scale) <= math.floor(bounds[1] * 10**scale)
+    if declared.date_unit is not None or not (fits and holds_decimals(bounds, scale)):
+        return declared
+    return replace(declared, decimals=scale)
 
 
 def _with_decimals(column: ColumnSchema, decimals: int | None) -> ColumnSchema:

@@ -24,8 +24,9 @@ from evenhand._numerals import text_of
 from evenhand.datasets import Schema
 from evenhand.datasets.columns import Column
 from evenhand.fairness.groups import encode_groups
+from evenhand.fairness.report import unit_codes
 from evenhand.generators.utility import ModelUtility, measure
-from evenhand.typing import FloatArray, IntArray
+from evenhand.typing import ArrayLike, FloatArray, IntArray
 
 MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
     "logistic regression": lambda seed: LogisticRegression(max_iter=500),
@@ -51,6 +52,7 @@ def utility(
     use_sensitive: bool = True,
     schema: Schema | None = None,
     random_state: int = 0,
+    units: ArrayLike | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> tuple[ModelUtility, ...]:
     """Train models on synthetic rows, and on real ones beside them, and test both on real rows.
@@ -74,6 +76,9 @@ def utility(
         Which columns are categorical; else text, booleans and categories are.
     random_state : int
         Seeds the models and the bootstrap.
+    units : array-like of ids, shape (n,), optional
+        Whose record a row of ``test`` is: intervals then take units as independent, not rows; see
+        ``fairness_report``.
 
     Privacy
     -------
@@ -86,6 +91,7 @@ def utility(
     classes = sorted({text_of(value) for value in test[label]})
     truth = _codes(test[label], classes)
     groups = encode_groups(test[list(sensitive)] if len(sensitive) > 1 else test[sensitive[0]])
+    whose = None if units is None else unit_codes(units, test=test)
     out = []
     for at, (source, rows) in enumerate(sources.items()):
         for number, name in enumerate(models):
@@ -103,7 +109,9 @@ def utility(
             probabilities = judge.probabilities(test, classes)
             out.append(
                 measure(
-                    name, source, truth, probabilities, groups.codes, groups.names, random_state
+                    *(name, source, truth, probabilities, groups.codes, groups.names),
+                    seed=random_state,
+                    units=whose,
                 )
             )
     return tuple(out)

@@ -170,7 +170,8 @@ class Stock:
         raise ValueError(
             f"Too few rows are drawn with {self.wanted.words} ({'; '.join(said[:5])}"
             f"{'; ...' if said[5:] else ''}). Ask for fewer rows or wider conditions, leave out "
-            f"these labels and groups with conditions= or balance=(), or drop a constraint."
+            f"these labels and groups with conditions=, balance=() (--fairness none --balance "
+            f"none) or shares of 0, or drop a constraint."
         )
 
 
