@@ -77,9 +77,10 @@ def evaluate_rows(
         Real rows on which the same models are trained, to compare with.
     models : sequence of str
         Names of ``MODELS``.
-    use_sensitive, units : bool, array-like of ids, shape (n_test,), optional
-        Whether the models see the sensitive columns, and whose record a test row is; see
-        ``utility``.
+    use_sensitive : bool
+        Whether the models see the sensitive columns; see ``utility``.
+    units : array-like of ids, shape (n_test,), optional
+        Whose record a test row is; see ``fairness_report``.
     random_state : int
         Seeds models, draws and bootstrap.
 
