@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from marks import some_slow
 
 from evenhand.generators.registry import REGISTERED
 
@@ -20,6 +21,10 @@ PAGES = [
     *sorted(p for p in DOCS.rglob("*.md") if p.relative_to(DOCS).parts[0] not in MADE),
 ]
 SLOW_STARTS = ("csv", "owners", "regulator")  # the others stand in for them where CI is not
+SLOW_PAGES = (
+    *("synthetic-images", "frontier", "dpsgd", "baselines"),
+    *("pictures", "synthetic-data", "students", "sf-pate"),
+)
 STARTS = [p for p in sorted((ROOT / "docs" / "start").glob("*.md")) if p.stem != "index"]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -78,7 +83,8 @@ def generators_as_before() -> Iterator[None]:
 
 @pytest.mark.usefixtures("generators_as_before")
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p) and p not in STARTS], ids=lambda p: p.name
+    "page",
+    some_slow([p for p in PAGES if blocks(p) and p not in STARTS], SLOW_PAGES, lambda p: p.stem),
 )
 def test_the_blocks_of_a_page_run_as_one_script(
     page: Path,
@@ -96,11 +102,7 @@ def test_the_blocks_of_a_page_run_as_one_script(
 
 
 @pytest.mark.filterwarnings("ignore:Matplotlib is currently using agg")
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(p, marks=[pytest.mark.slow] * (p.stem in SLOW_STARTS)) for p in STARTS],
-    ids=lambda p: p.name,
-)
+@pytest.mark.parametrize("page", some_slow(STARTS, SLOW_STARTS, lambda p: p.stem))
 def test_a_first_page_runs_as_it_stands(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from marks import FAINT
+from marks import FAINT, some_slow
 from scipy import stats
 from sklearn.metrics import mutual_info_score
 
@@ -84,7 +84,10 @@ TABLE_FIRST = {"choices", "notions_on_adult", "owners"}  # make their tables bef
 OWN_COMMITS = {"labels_or_shares"}  # every row has its own; a test below is for it
 
 
-@pytest.mark.parametrize("name", sorted(set(SAVED) - TABLE_FIRST - OWN_COMMITS))
+@pytest.mark.parametrize(
+    "name",
+    some_slow(sorted(set(SAVED) - TABLE_FIRST - OWN_COMMITS), {"beside_glued", "published_points"}),
+)
 def test_a_script_writes_what_is_saved_from_the_rows_that_are_saved(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

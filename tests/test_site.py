@@ -69,6 +69,7 @@ def test_the_site_is_whole_fetches_nothing_and_can_be_read_by_anybody(
     page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_two_versions_are_built_by_one_command_and_lead_to_each_other(
     tmp_path: Path, browser: Any

@@ -80,6 +80,7 @@ def test_the_budget_is_spent_and_not_passed(parts: Any, loose: dict[str, Any]) -
     assert len(model.ledger_.entries) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (2, 4), (3, 3)])
 @pytest.mark.parametrize("margin", [0.0, 0.1])
 def test_without_noise_the_steps_find_the_best_rule_within_the_margin(

@@ -42,6 +42,7 @@ def test_it_learns_within_its_budget_and_says_what_it_claims(parts: Any) -> None
     assert (model.predict(parts.X) == parts.y).mean() > 0.75
 
 
+@pytest.mark.slow
 def test_more_weight_narrows_the_gap_without_groups_at_prediction(
     loose: dict[str, Any],
 ) -> None:

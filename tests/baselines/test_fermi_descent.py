@@ -256,6 +256,7 @@ def spread(decided: Any, groups: Any, among: Any) -> float:
     return float(max(rates) - min(rates))
 
 
+@pytest.mark.slow
 def test_more_weight_brings_three_groups_closer() -> None:
     found = []
     for seed, strength in itertools.product(range(10), (0.0, 50.0)):
@@ -266,6 +267,7 @@ def test_more_weight_brings_three_groups_closer() -> None:
     assert falls_short(free - 3 * free)  # a weight that does nothing
 
 
+@pytest.mark.slow
 def test_equalized_odds_brings_the_groups_closer_within_each_label() -> None:
     found = []
     for seed, strength in itertools.product(range(10), (0.0, 50.0)):

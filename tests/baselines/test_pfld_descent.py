@@ -303,6 +303,7 @@ def without_a_margin(by_label: bool) -> Any:
     return np.array([run(1.0, by_label=by_label, seed=seed)[0] for seed in range(10)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_label", [False, True])
 @pytest.mark.parametrize("noise", [0.0, 20.0])
 def test_three_groups_are_brought_near_the_margin(by_label: bool, noise: float) -> None:

@@ -9,6 +9,7 @@ import pytest
 Run = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_claims_that_hold_are_not_refuted(run: Run) -> None:
     found = json.loads(run("audit", "dp-fermi", "--runs", "1000", "--json").stdout)
     assert found["refuted"] == []

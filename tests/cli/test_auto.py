@@ -101,6 +101,7 @@ def test_a_schema_scales_the_columns_if_it_bounds_every_number(
     assert chosen({"public": None, "schema": file})[0] == method
 
 
+@pytest.mark.slow
 def test_the_default_says_what_it_took_in_console_model_report_and_claim(
     town: Path, train: Run, run: Run, asked: Run
 ) -> None:
@@ -135,6 +136,7 @@ def test_thresholds_about_true_classes_say_by_what_they_are_set(
     assert why in model.choices_[1]
 
 
+@pytest.mark.slow
 def test_thresholds_by_counts_of_scores_need_no_public_row(
     town: Path, train: Run, refuse: Run, asked: Run, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from evenhand.datasets import available
 Run = Callable[..., Any]
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_demo_prints_one_object_and_keeps_its_margin(
     town: Path, run: Run, real_data: Callable[..., object]

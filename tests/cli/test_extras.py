@@ -28,6 +28,7 @@ print(json.dumps([(d.exit_code, d.stdout, d.stderr, repr(d.exception)) for d in 
 ROLES = ["--label", "loan", "--sensitive", "sex", "--epsilon", "9", "--drop", "person"]
 
 
+@pytest.mark.slow
 def test_what_needs_an_extra_says_in_one_line_what_to_install(town: Path) -> None:
     pictures = np.zeros((40, 28, 28), dtype=np.uint8)
     halves = np.arange(40) % 2

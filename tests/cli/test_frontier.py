@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from marks import some_slow
 from typer.testing import CliRunner, Result
 
 from evenhand import load
@@ -88,6 +89,7 @@ def test_a_grid_is_trained_kept_and_gone_on_with(spec: Path) -> None:
     assert said["cost"]["sentence"].split(";")[0] in page
 
 
+@pytest.mark.slow
 def test_rows_of_the_front_say_in_what_settings_of_a_method_differ(spec: Path) -> None:
     spec.write_text(
         ("seeds = [0, 3]\n" + GRID)
@@ -209,7 +211,7 @@ def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", some_slow(METHODS, {"fair-shares"}))
 def test_the_command_of_a_run_trains_it(
     every: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:

@@ -139,6 +139,7 @@ def said_of(name: str) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.slow
 def test_dp_fermi_is_drawn_towards_a_notion_by_a_weight(made: Path) -> None:
     said, model = said_of("fermi"), evenhand.load("fermi")
     assert (said["method"], said["epsilon"]) == ("DPFERMIClassifier", 4.0)

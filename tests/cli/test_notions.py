@@ -183,6 +183,7 @@ def test_a_gate_is_left_out_where_there_is_one_and_nothing_else_speaks_of_it(
 
 
 # Whether the margin is met is a matter of noise, and not what is looked at.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::evenhand.students.constrained.MarginNotMet")
 def test_thresholds_by_group_keep_rates_among_true_classes_too(
     town: Path, train: Run, refuse: Run, asked: Run

@@ -224,6 +224,7 @@ def test_a_missing_or_unknown_group_gets_one_line(model: Path, refuse: Run) -> N
     assert line.startswith("new.csv: sensitive_features holds the group (not shown)")
 
 
+@pytest.mark.slow
 def test_as_a_process_it_prints_data_on_stdout_and_words_on_stderr(
     model: Path, shell: Callable[..., Any]
 ) -> None:

@@ -52,6 +52,7 @@ def until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 def test_machines_read_one_object_on_stdout_and_nothing_else(
     town: Path, shell: Run, asked: Run
 ) -> None:
@@ -66,6 +67,7 @@ def test_machines_read_one_object_on_stdout_and_nothing_else(
     assert all(line.startswith("warning: ") for line in lines)
 
 
+@pytest.mark.slow
 def test_bad_input_ends_with_2_and_one_line_of_words(town: Path, shell: Run, asked: Run) -> None:
     out, err, code = finish(shell(*asked({"--label": "laon"})))
     assert (code, out) == (2, "")
@@ -74,6 +76,7 @@ def test_bad_input_ends_with_2_and_one_line_of_words(town: Path, shell: Run, ask
     assert not Path("model").exists()
 
 
+@pytest.mark.slow
 def test_a_defect_ends_with_1_and_a_traceback_that_shows_no_values(town: Path) -> None:
     # A defect made on purpose: reading the table raises what no user can mend.
     program = (
@@ -96,6 +99,7 @@ def test_a_defect_ends_with_1_and_a_traceback_that_shows_no_values(town: Path) -
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_stopped_leaves_no_model_and_its_charge_stays(
     town: Path, shell: Run, asked: Run, with_signal: signal.Signals
@@ -114,6 +118,7 @@ def test_a_run_that_is_stopped_leaves_no_model_and_its_charge_stays(
     assert DatabaseStore("ledger.db").spent("default") > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["in a logged close", "in a finalizer"])
 def test_an_interrupt_ends_the_run_in_one_word_wherever_it_lands(town: Path, where: str) -> None:
     # The moment is made on purpose: a connection being closed, an object being collected.
@@ -142,6 +147,7 @@ def test_an_interrupt_ends_the_run_in_one_word_wherever_it_lands(town: Path, whe
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_cannot_spend_an_account_twice(town: Path, shell: Run, asked: Run) -> None:
     # Each run alone would take nearly all of the account.
     account = {"--ledger": "ledger.db", "--account-epsilon": "4.2"}
@@ -160,6 +166,7 @@ def test_two_runs_at_once_cannot_spend_an_account_twice(town: Path, shell: Run, 
             assert "The account 'default'" in err
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error_in_our_words(model: Path) -> None:
     with open("test.csv") as file:
         header, *rows = file.readlines()
@@ -176,6 +183,7 @@ def test_a_reader_that_leaves_early_is_no_error_in_our_words(model: Path) -> Non
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_progress_is_for_terminals_and_goes_to_stderr(town: Path, asked: Run) -> None:
     ours, theirs = os.openpty()  # a terminal, on stderr alone
     with subprocess.Popen(

@@ -33,6 +33,7 @@ def call(url: str, token: str = "", body: object = None) -> tuple[int, Any]:
         return error.code, json.load(error)
 
 
+@pytest.mark.slow
 def test_a_server_answers_and_ends_cleanly(model: Path, run: Run, shell: Run) -> None:
     token = run("tokens", "add", "loans", "--role", "decider").stdout.strip()
     known = evenhand.load(model)

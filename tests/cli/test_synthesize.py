@@ -483,6 +483,7 @@ def test_a_file_that_is_there_is_not_replaced_unasked(
     assert Path("made.html").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_what_private_rows_were_read_for_stands_in_the_curators_report_alone(
     town: Path, run: Run, refuse: Callable[..., str]
 ) -> None:

@@ -255,6 +255,7 @@ def test_a_missed_aim_is_said_once_and_names_the_option_that_helps(
     assert "--blind-rule" in words
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always::evenhand.students.confident.MarginNotSupported")
 @pytest.mark.parametrize("after", [None, "--group-thresholds"])
 def test_rows_too_few_for_a_confidence_are_said_before_and_once_after_the_fit(

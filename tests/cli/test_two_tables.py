@@ -90,6 +90,7 @@ def test_json_names_both_files_and_schemas_are_read_for_each(run: Run) -> None:
     assert visits["person"].str.fullmatch(r"P-\d{5}").all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clinic")
 def test_persons_who_were_held_out_are_measured_with_their_visits(run: Run) -> None:
     held = ("--drop", "note", "--test", "people.csv", "--test-visits", "calls.csv")

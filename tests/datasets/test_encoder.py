@@ -194,6 +194,7 @@ def test_encoding_rows_changes_nothing_in_the_encoder(rows: list[Any]) -> None:
     assert pickle.dumps(vars(encoder)) == before
 
 
+@pytest.mark.slow
 @given(rows=wild_rows, data=st.data())
 def test_the_code_of_a_row_depends_on_no_other_row(rows: list[Any], data: Any) -> None:
     frame = wild_frame(rows)

@@ -188,6 +188,7 @@ def test_a_rule_on_labels_is_saved_too(private: Any, tmp_path: Path) -> None:
     assert again.margin_source_ == "calibration rows"
 
 
+@pytest.mark.slow
 def test_with_a_confidence_it_says_what_the_rows_support(private: Any) -> None:
     public = Town(600, 3)
     notion = DemographicParity(margin=0.04, confidence=0.9)

@@ -116,6 +116,7 @@ def test_a_margin_that_the_rows_are_too_few_for_is_told(town: Town) -> None:
         town.fit(gated(EqualizedOdds(margin=0.05)), **town.labelled)
 
 
+@pytest.mark.slow
 def test_by_the_estimate_more_is_answered(town: Town) -> None:
     notion = EqualizedOdds(margin=0.2)
     answered, gaps = {}, {}

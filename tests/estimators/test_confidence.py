@@ -124,6 +124,7 @@ def test_thresholds_may_have_a_confidence_too(
 STEPS: dict[str, Any] = {"n_steps": 60, "batch_size": 200, "noise": SeededNoise(1)}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
 def test_of_dp_sgd_it_is_the_rule_that_public_rows_choose_around_a_training_without_groups(
     parts: Parts, tmp_path: Path
@@ -149,6 +150,7 @@ def test_of_dp_sgd_it_is_the_rule_that_public_rows_choose_around_a_training_with
         model.without_margin()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
 @pytest.mark.filterwarnings("ignore::evenhand.students.constrained.MarginNotMet")
 def test_of_dp_sgd_rows_that_are_set_aside_have_their_groups_in_the_table(parts: Parts) -> None:
@@ -168,6 +170,7 @@ def test_of_dp_sgd_rows_that_are_set_aside_have_their_groups_in_the_table(parts:
     assert said in model.guarantee_.not_covered
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
 def test_of_dp_sgd_and_sf_pate_it_is_about_any_rates_by_labelled_rows(parts: Parts) -> None:
     half = slice(None, None, 2)

@@ -193,6 +193,7 @@ def n_releases(model: Any) -> int:
     return sum(PURPOSE in entry.purpose for entry in model.ledger_.entries)
 
 
+@pytest.mark.slow
 def test_a_margin_of_drawn_rows_is_kept_on_the_private_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

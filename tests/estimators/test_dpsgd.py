@@ -225,6 +225,7 @@ def test_noise_that_leaves_no_record_of_a_group_is_said_and_is_no_number(parts: 
     assert model.public_gap_ >= 0
 
 
+@pytest.mark.slow
 def test_a_margin_narrows_the_gap_without_groups_at_prediction(parts: Any, loose: Any) -> None:
     # On these rows, with noise of eight seeds: in the mean the smoothed gap is at most three
     # quarters of what it is without a margin (correct code fails with probability 1e-6); a build
@@ -455,6 +456,7 @@ def test_public_numbers_choose_curves_and_choices_say_so(
         assert model.student_.n_features_in_ == width > d
 
 
+@pytest.mark.slow
 def test_curves_learn_what_bends_and_are_sure_in_the_right_measure() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12_000, 2))

@@ -63,6 +63,7 @@ def test_features_are_learned_and_the_extractor_is_in_the_claim(hidden: tuple[in
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.parametrize("architecture", [NETWORK, SmallResNet(widths=(8, 16)), "Convolutional"])
 def test_pictures_are_learned_saved_and_read_back(architecture: Any, tmp_path: Path) -> None:

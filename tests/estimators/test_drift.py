@@ -136,6 +136,7 @@ def run(check: DriftCheck, older: float, seed: int) -> Any:
         return rows.release(ledger, np.random.default_rng(seed))
 
 
+@pytest.mark.slow
 def test_false_alarms_are_as_rare_as_said_and_a_shift_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -151,6 +151,7 @@ def test_private_classifiers_of_another_kind_are_tuned_too(parts: Parts, labelle
     assert gap(tuned, labelled[0], labelled[2]) <= 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "network",
     [

@@ -285,6 +285,7 @@ def test_a_public_seed_deals_no_record_where_noise_protects(tmp_path: Path) -> N
         assert (keys[0] == keys[1]) is repeats
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("removed", [0, 2])
 def test_teachers_of_the_other_records_are_alike_whether_or_not_one_is_there(removed: int) -> None:
     # Four records, two teachers, one public seed: all 16 deals are as frequent, and so are the 8 of

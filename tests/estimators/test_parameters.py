@@ -83,6 +83,7 @@ def test_only_our_own_types_are_built() -> None:
         decode({"type": "Popen", "arguments": {}})
 
 
+@pytest.mark.slow
 def test_whoever_loads_a_model_knows_every_type_that_says_it_may_be_stored() -> None:
     marked = re.compile(r"^@stored\n(?:@.*\n)*class (\w+)", re.MULTILINE)
     source = Path(evenhand.__file__).parent.rglob("*.py")

@@ -56,6 +56,7 @@ def gap(decided: Any, groups: Any) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [FairSharesClassifier, FairPATEClassifier])
 def test_digits_are_learned_within_the_margin_saved_and_read_back(
     method: Any, digits: Any, tmp_path: Path
@@ -144,6 +145,7 @@ def sf_pate(variant: str, epsilon: float = 8.0, **settings: Any) -> Any:
     return SFPATEClassifier(budget, variant, **{**usual, **settings})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["student", "teachers"])
 def test_sf_pate_holds_a_network_of_pictures_for_true_groups_and_is_read_back(
     variant: str, doubtful: Any, tmp_path: Path
@@ -168,6 +170,7 @@ def test_sf_pate_holds_a_network_of_pictures_for_true_groups_and_is_read_back(
     assert str(again.guarantee_) == str(model.guarantee_)
 
 
+@pytest.mark.slow
 def test_where_labels_are_protected_a_network_learns_the_released_votes_alone(
     doubtful: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def test_the_best_rule_is_right_as_often_as_the_setting_says() -> None:
         assert abs(chance.mean() - ceiling) < 6 * chance.std() / np.sqrt(n)
 
 
+@pytest.mark.slow
 def test_the_command_says_how_many_are_needed_and_reads_no_file() -> None:
     asked = "plan --owners 20 --rows 200 --epsilon 1 --records 30 --columns 3 --seed 0"
     done = CliRunner().invoke(app, [*asked.split(), "--json"])

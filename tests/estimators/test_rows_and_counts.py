@@ -320,6 +320,7 @@ def test_public_rows_are_compared_with_the_private_ones_beside() -> None:
     assert [column.name for column in model.drift_ if column.differs] == ["age"]
 
 
+@pytest.mark.slow
 def test_models_of_one_training_draw_rows_of_their_own_budgets() -> None:
     def models() -> list[FairSharesClassifier]:
         return [

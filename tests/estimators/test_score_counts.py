@@ -271,6 +271,7 @@ class Given:
         return np.stack([1 - X[:, 0], X[:, 0]], axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counted", [False, True])
 def test_a_tightened_margin_holds_in_the_population_in_five_of_six_models(counted: bool) -> None:
     # Scores of two groups with known laws, so the gap in the population is known. With one

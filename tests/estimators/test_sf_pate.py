@@ -477,6 +477,7 @@ def test_fair_teachers_hand_their_fairness_on() -> None:
     assert fitted("teachers").fitted_.to_dict()["within_alpha"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pull", "times"), [(None, 4), (0.0, 2)], ids=["labels public", "labels protected"]
 )
@@ -588,6 +589,7 @@ def proba_of_groups():
     return encode_groups(y).codes, z
 
 
+@pytest.mark.slow
 def test_any_classifier_tells_groups_and_any_fair_one_teaches() -> None:
     tree = SklearnTeachers(DecisionTreeClassifier(max_depth=3))
     assert fitted(teachers=tree, n_teachers=10).score(*people(1)[:2]) > 0.6

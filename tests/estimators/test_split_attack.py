@@ -62,6 +62,7 @@ def test_the_first_record_moves_no_others_across_the_split(model: Any) -> None:
     assert bound(model) <= CLAIM.epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", models(), ids=lambda model: type(model).__name__)
 def test_the_attack_convicts_coins_that_a_seed_gives_to_positions(
     model: Any, monkeypatch: pytest.MonkeyPatch

@@ -149,6 +149,7 @@ def test_chances_without_the_odds_of_labels_weigh_a_quarter(
     assert all("weigh 16 times as much as the answers, 0.25 of label_weight=64" in s for s in said)
 
 
+@pytest.mark.slow
 def test_a_student_of_drowned_answers_learns_what_the_counts_know() -> None:
     # Nearly the whole budget for counts: answers alone bring .57 of test rows right (.47 to .68
     # over six fits), with labels by the counts .96 (.94 to .97).

@@ -112,6 +112,7 @@ def test_a_run_has_the_numbers_of_fit_draw_and_evaluate_by_hand(
     assert (kind is FairnessKind.NONE) is (asked.get("balance") == "none" and not sees)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::evenhand.generators.NotedWarning")
 def test_a_sweep_runs_nothing_twice_and_its_runs_stand_beside_those_of_classifiers(
     data: DataSource, tmp_path: Path

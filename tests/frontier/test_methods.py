@@ -154,6 +154,7 @@ def runs(swept_models: tuple[list[Run], dict[str, Any]]) -> list[Run]:
     return swept_models[0]
 
 
+@pytest.mark.slow
 def test_every_method_is_among_the_runs_and_claims_what_was_asked_for(runs: list[Run]) -> None:
     assert {run.setting.method for run in runs} == set(METHODS)
     for run in runs:

@@ -238,6 +238,7 @@ def test_a_store_that_goes_away_says_how_to_go_on(tmp_path: Path, run_of: Make) 
     assert len(store) == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_mid_run_keeps_what_was_finished(
     postgres: str, postgres_server: Any, run_of: Make
 ) -> None:

@@ -252,6 +252,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_stopped_goes_on_where_it_was(town: Path, tmp_path: Path) -> None:
     # First by Ctrl-C, and when it goes on by a kill that nothing can catch.
     script = tmp_path / "stopped.py"

@@ -32,6 +32,7 @@ WRONG: dict[tuple[type, bool], tuple[Any, ...]] = {
 }
 OBJECTS = {"sampler": ("x", 3), "public": ("x",), "noise": ("x",), "random_state": ("x", 1.5)}
 ONE_TABLE = [key for key in GENERATORS if key[0] != "two tables"]
+ROWS, IMAGES = table(200), pictures(60)
 
 
 def wrong_settings(kind: Any) -> list[tuple[str, Any]]:
@@ -48,16 +49,16 @@ def wrong_settings(kind: Any) -> list[tuple[str, Any]]:
 
 
 def fit(key: tuple[str, str], settings: dict[str, Any], store: MemoryStore) -> None:
-    kind, rows, images = GENERATORS[key], table(200), pictures(60)
+    kind = GENERATORS[key]
     known = {setting.name for setting in fields(kind) if setting.init}
     usual = {"noise": SeededNoise(0), "blocks": (0, 2, 4)}
     made = kind(**{name: usual[name] for name in usual if name in known} | settings)
     account = {"budget": BUDGET, "store": store} if "noise" in known else {}
     if key[0] == "images":
-        made.fit(images[0], images[1], sensitive_features=images[2], **account)
+        made.fit(IMAGES[0], IMAGES[1], sensitive_features=IMAGES[2], **account)
     else:
-        more = {"reference": rows} if key[1] == "reweighted" else {}
-        made.fit(rows, **ROLES, schema=SCHEMA, **more, **account)
+        more = {"reference": ROWS} if key[1] == "reweighted" else {}
+        made.fit(ROWS, **ROLES, schema=SCHEMA, **more, **account)
 
 
 @pytest.mark.parametrize("key", ONE_TABLE, ids="/".join)

@@ -259,6 +259,7 @@ def test_multipliers_move_by_what_a_gap_exceeds_the_margin() -> None:
     assert after(-0.06, before=0.4) == pytest.approx(0.4 - 0.5 * 0.04)
 
 
+@pytest.mark.slow
 def test_the_penalty_bounds_the_multipliers_and_more_of_it_narrows_the_gap() -> None:
     found = []
     for seed in range(10):

@@ -41,6 +41,7 @@ def test_whatever_one_cell_holds_one_teacher_moves(
     assert moved.sum() == 1, "its own, and no other"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cell", ["inf", "-1e999"])
 def test_an_infinite_number_is_named_by_its_row_wherever_it_is_dealt(
     cell: str, tmp_path: Path

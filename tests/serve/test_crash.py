@@ -73,6 +73,7 @@ def served(folder: Path, postgres: str) -> Iterator[Callable[..., tuple[int, Any
     servers.close()
 
 
+@pytest.mark.slow
 def test_a_store_that_was_away_between_two_requests_is_not_noticed(
     served: Callable[..., tuple[int, Any]], postgres_server: Any
 ) -> None:
@@ -84,6 +85,7 @@ def test_a_store_that_was_away_between_two_requests_is_not_noticed(
     assert served("/state")[1]["n_decisions"] == 15
 
 
+@pytest.mark.slow
 def test_while_the_store_is_away_nothing_is_answered(
     served: Callable[..., tuple[int, Any]], postgres_server: Any
 ) -> None:

@@ -28,6 +28,7 @@ N_REQUESTS = int(os.environ.get("EVENHAND_SCHEMA_REQUESTS", "70"))
 """About as many are made, of all routes together."""
 
 
+@pytest.mark.slow
 def test_no_request_is_a_defect_and_answers_are_what_the_document_says(client: Any) -> None:
     document = schemathesis.openapi.from_asgi("/openapi.json", client.app)
     operations = [found.ok() for found in document.get_all_operations()]

@@ -69,6 +69,7 @@ class World:
         return DemographicParity(margin=0).gap(Tally.of(groups, decided, *shape).counts)
 
 
+@pytest.mark.slow
 def test_on_new_rows_the_gap_is_at_most_what_was_said() -> None:
     """Above it in 5 of 100 fits at most: 4 of 8 or more have probability .0004 then.
 

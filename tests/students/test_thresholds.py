@@ -160,6 +160,7 @@ def least_error(notion: RateNotion, z: np.ndarray, p: np.ndarray) -> float:
     return float((solved.fun + p.sum()) / n)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     rows=tables,

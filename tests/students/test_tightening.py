@@ -18,6 +18,7 @@ PARITY = DemographicParity(margin=0.2)
 Z = np.repeat(range(4), SIZES)
 
 
+@pytest.mark.slow
 def test_with_small_groups_one_population_in_five_at_most_is_beyond_the_margin() -> None:
     # Scores of four groups with known laws, three of them small. Held to the margin less the error
     # of the widest difference alone, as once, .35 of 600 models were beyond it, now .10. Of 120

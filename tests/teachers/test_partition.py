@@ -77,6 +77,7 @@ def test_removing_a_unit_chooses_no_other_records_of_the_rest(
         assert not left or np.array_equal(chosen_records(left, most, KEY), whole[rest])
 
 
+@pytest.mark.slow
 def test_every_record_of_a_unit_is_chosen_alike() -> None:
     # Over 4000 keys each of 5 is chosen 1600 times, deviation 31; 6 of them, below 1e-8.
     units = ["ann", "bob", "ann", "ann", "eve", "ann", "ann"]

@@ -6,7 +6,7 @@ escapes it with the probability that ``test_half_the_noise_is_seldom_overlooked`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,16 @@ from evenhand.voting import group_moments
 
 CASES = cases()
 TORCH = {"pate-gan", "dp-wgan", *(name for name in CASES if name.startswith("images:"))}
+SLOW = {"images:public-features", "images:diffusion"}
 
 
-def every(slow: Collection[str] = ()) -> list[Any]:
-    """Return all cases as parameters; those named are marked as slow."""
+def every() -> list[Any]:
+    """Return all cases as parameters; variants of a method, after a comma, are marked as slow."""
 
     def marks(name: str) -> Iterator[pytest.MarkDecorator]:
         if name.split(",")[0] in TORCH or name.endswith(", architecture"):
             yield pytest.mark.torch
-        if name in slow:
+        if "," in name or name in SLOW:
             yield pytest.mark.slow
 
     return [pytest.param(name, marks=tuple(marks(name))) for name in CASES]
@@ -80,7 +81,7 @@ def test_no_record_moves_more_than_is_declared_and_nothing_leaves_beside_the_doo
     assert all(one.mu_moved <= one.mu_claimed * (1 + 1e-9) for one in found)
 
 
-@pytest.mark.parametrize("name", every(slow={"images:diffusion"}))
+@pytest.mark.parametrize("name", every())
 def test_half_the_noise_is_convicted_and_all_of_it_is_not(name: str) -> None:
     runs = RUNS * CASES[name].more_runs
     assert not attack_noise(CASES[name], runs=runs, noise=FloatNoise()).refuted
@@ -300,6 +301,7 @@ def test_a_defect_is_named(defect: str, words: str) -> None:
     assert all(any(words in p for p in one.problems) for one in counted(small(defect)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["system", "fixed seed"])
 def test_an_attack_on_whole_fits_convicts_half_the_noise_alone(mode: Any) -> None:
     case = replace(small(""), fit=lambda rows, noise, seed: Counted(rows, noise, "", sigma=0.5))

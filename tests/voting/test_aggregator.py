@@ -46,6 +46,7 @@ def random_votes(
     return Votes(counts=counts, n_teachers=n_teachers), rng.integers(0, 3, size=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [GNMax(sigma=3.0), LNMax(scale=2.0), ConfidentGNMax(threshold=30, sigma_check=4, sigma=3)],

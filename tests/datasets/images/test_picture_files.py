@@ -172,6 +172,7 @@ def test_a_picture_is_turned_as_its_camera_says(folder: Path) -> None:
     assert np.array_equal(found, np.rot90(picture, -1))
 
 
+@pytest.mark.slow
 def test_pictures_are_never_all_in_memory(tmp_path: Path) -> None:
     from tests.datasets.features.test_extraction import Corners
 

@@ -126,6 +126,7 @@ def spiteful(gate: DemographicParityGate, rng: np.random.Generator) -> tuple[int
     return z, k
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (2, 3), (3, 2)])
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_every_short_sequence_goes_as_the_slow_definition_says(
@@ -183,6 +184,7 @@ def test_gate_closes_exactly_at_its_margin(
         assert label not in admit(table, group, below.numerator, below.denominator)
 
 
+@pytest.mark.slow
 @given(
     counts=small_tables,
     reference=st.sampled_from(REFERENCES),

@@ -131,6 +131,7 @@ def test_independent_streams_stay_within_and_reach_the_margin(margin: float, see
     assert worst > 0.9 * margin  # the margin was reached: the test saw refusals at it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", [0.02, 0.05])
 def test_most_rows_of_independent_streams_are_answered(margin: float) -> None:
     # In the mean over streams at least .7 (correct code fails with probability 1e-6). Where the

@@ -91,6 +91,7 @@ def test_a_model_is_trained_reported_and_read_again(tables: None) -> None:
     assert "overestimation parity gap" in " ".join(told.split())
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_know_it_says_what_to_trust(tables: None) -> None:
     run(
         *("train", "private.csv", "--public", "public.csv", "--label", "loan", "--sensitive"),
@@ -107,6 +108,7 @@ def test_a_process_that_does_not_know_it_says_what_to_trust(tables: None) -> Non
     assert issubclass(TypesNotTrusted, ValueError)
 
 
+@pytest.mark.slow
 def test_a_frontier_is_swept_and_checked(tables: None) -> None:
     Path("grid.toml").write_text(
         '[data]\nprivate = "private.csv"\npublic = "public.csv"\ntest = "test.csv"\n'

@@ -142,6 +142,7 @@ def test_one_charge_pays_for_all_and_holds_the_mixtures_beside_the_steps(
     assert "Gaussian releases beside" in made.guarantee_.accounting
 
 
+@pytest.mark.slow
 def test_drawn_pictures_are_nearer_to_private_ones_than_those_of_the_mixture_alone() -> None:
     # A square anywhere: one Gaussian of a label blurs it, and with little noise in the steps the
     # network sharpens it.

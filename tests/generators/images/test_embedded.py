@@ -115,6 +115,7 @@ def test_the_misfit_is_one_for_draws_from_the_pictures_themselves(
     assert far > 20
 
 
+@pytest.mark.slow
 @KINDS
 def test_drawn_pictures_show_their_label_and_group(kind: str) -> None:
     images, y, side = pictures(2000)

@@ -87,6 +87,7 @@ def test_pictures_of_another_kind_are_farther_than_those_of_the_same() -> None:
     assert abs(near.kid) < 0.1 * far.kid
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_efficientnet_tells_noise_from_stripes_and_takes_grey_and_colour() -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="the extra frechet is not installed")

@@ -57,6 +57,7 @@ def test_a_picture_and_its_mirror_image_are_turned_to_the_same_one(channels: int
         assert np.array_equal(turned(picture[None])[0], brighter)
 
 
+@pytest.mark.slow
 @KINDS
 def test_pictures_that_differ_by_a_mirror_are_fitted_alike_and_drawn_both_ways(kind: str) -> None:
     images, y, side = pictures(300)

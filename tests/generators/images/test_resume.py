@@ -73,6 +73,7 @@ def assert_same(one: Any, other: Any) -> None:
     assert np.array_equal(*drawn)
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("stop", [1, 7, 12])
 def test_a_fit_goes_on_in_another_process_as_if_nothing_had_been(
@@ -91,6 +92,7 @@ def test_a_fit_goes_on_in_another_process_as_if_nothing_had_been(
     assert not any("resume()" in note for note in again.notes_)
 
 
+@pytest.mark.slow
 @KINDS
 def test_a_second_fit_is_the_one_that_its_settings_would_have_had(
     kind: str, tmp_path: Path
@@ -161,6 +163,7 @@ def test_the_state_of_another_network_is_refused() -> None:
         take_state(other, stream, state_of(some, stream))
 
 
+@pytest.mark.slow
 @FRECHET
 def test_a_fit_that_goes_on_ends_where_the_noise_explains_the_distance() -> None:
     # The mean of fifty steps decides, most of them from before the interruption.
@@ -205,6 +208,7 @@ made.fit(
 """
 
 
+@pytest.mark.slow
 def test_what_was_paid_for_outlives_the_process(tmp_path: Path) -> None:
     threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}  # sums go by them, in last bits
     ran = subprocess.run(

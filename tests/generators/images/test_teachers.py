@@ -146,6 +146,7 @@ def test_so_it_is_for_every_method(make: Any, settings: dict[str, Any], network:
     assert moved(make, 7, network=network, **settings) == [home(7)]
 
 
+@pytest.mark.slow
 def test_in_turn_too_one_record_moves_one_teacher() -> None:
     # 6 steps ask the first 6 of 12 critics: a record of a later one moves nobody's weights, but
     # the rows of a teacher that has not been asked are not drawn either.
@@ -459,6 +460,7 @@ def warmed_up(images: Any, side: Any, seed: int) -> Any:
         return made[0].draw(np.zeros(200, dtype=np.int64)).view(2, 200, 8, 8).numpy()
 
 
+@pytest.mark.slow
 def test_a_warm_start_teaches_each_generator_the_pictures_of_its_own_teacher_alone() -> None:
     # How much brighter each generator draws its own teacher's half. In the mean over seeds that is
     # above 0 (correct code fails with probability 1e-6); teachers that are exchanged turn the sign,

@@ -136,6 +136,7 @@ def test_a_prefix_too_long_for_few_records_is_refused_with_a_shorter_one() -> No
     )
 
 
+@pytest.mark.slow
 def test_how_an_undeclared_postcode_is_learnt_is_said_by_its_name_and_dtype_alone() -> None:
     rng = np.random.default_rng(0)
     frame = table().assign(plz=rng.integers(10_000, 99_999, 4000), zip=rng.choice(["A1", "B2"]))

@@ -211,6 +211,7 @@ def test_they_are_measured_and_drawn_in_the_report() -> None:
     assert all("2021-01" < str(at) < "2022-04" for at in view.at)
 
 
+@pytest.mark.slow
 def test_groups_are_predicted_and_rows_weighted_without_them() -> None:
     frame = table().assign(seen=moments(gaps=0.0))
     half = frame.assign(sex=frame["sex"].where(frame.index % 2 == 0))

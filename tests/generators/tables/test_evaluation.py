@@ -111,6 +111,7 @@ def test_a_table_is_like_itself_and_missing_values_are_counted() -> None:
         fidelity(frame, frame.drop(columns="job"))
 
 
+@pytest.mark.slow
 def test_models_of_the_real_rows_themselves_are_the_ceiling_and_of_noise_the_floor() -> None:
     frame = table(3000, seed=1)
     train, test = frame[:2000], frame[2000:]

@@ -258,6 +258,7 @@ def test_models_of_drawn_rows_learn_what_a_tree_cannot_hold() -> None:
     assert loss["plain"] > loss["best"] + 0.1
 
 
+@pytest.mark.slow
 def test_drawn_labels_are_as_sure_as_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     # A slope of 1: log-odds of models of drawn rows hold on real ones. Six fits had .954 to .989,
     # with a deviation of .012, and without temperature .847 to .859.
@@ -283,6 +284,7 @@ def test_the_chances_of_labels_are_those_by_tree_and_tilt(tilt: bool) -> None:
     np.testing.assert_allclose(found, np.column_stack([1.0 - expected, expected]), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_states_that_no_record_is_in_say_nothing_of_the_label(tmp_path: Path) -> None:
     # Every record has a value of x0, and none has "z" in x1; all the rest tells of the label. The
     # entropy of a coin is .69, and slopes of noise alone made it 2 to 4, a mean over six.
@@ -541,6 +543,7 @@ def test_what_is_released_is_the_clipped_sum_with_the_noise_of_the_charge(
     assert not low < ((noise / 2) ** 2).sum() < high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_unit", [1, 3])
 def test_no_record_moves_a_sum_further_than_is_charged_given_what_was_released(
     per_unit: int, monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,7 @@ def test_a_label_that_two_columns_decide_together_is_learnt() -> None:
     assert ((alone["one"] == alone["two"]) == (alone["y"] == "yes")).mean() < 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [True, False])
 def test_missing_values_are_drawn_where_they_stand_out_of_the_noise(
     pairs: bool, monkeypatch: pytest.MonkeyPatch

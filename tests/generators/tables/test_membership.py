@@ -157,6 +157,7 @@ def test_what_was_found_is_private_and_has_one_door(way: str) -> None:
     assert isinstance(found.reveal_to_curator(), Membership)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers() -> None:
     drawn = fitted().sample(1000, random_state=0)
     one, again = (attacked(drawn).attacks[0].auc for _ in range(2))

@@ -111,6 +111,7 @@ def numbers(frame: pd.DataFrame) -> Any:
     return frame[["c0", "c1", "c2"]].apply(lambda c: c.str[1:].astype(int)).to_numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the predicted signal-to-noise", "ignore:Few private records")
 def test_columns_of_many_states_keep_what_they_have_to_do_with_each_other(tmp_path: Path) -> None:
     """Apart from each other they differ by 100 in the mean; real ones by 6.3, a range is 10."""
@@ -242,6 +243,7 @@ def pupils(seed: int) -> tuple[pd.DataFrame, Any]:
     return frame, passes
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
 def test_a_column_of_many_states_tells_of_the_label_state_by_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -289,6 +291,7 @@ def test_a_column_of_many_states_tells_of_the_label_state_by_state(
     assert off(fit_pupils())[0] > 1.5 * off(made)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the predicted signal-to-noise")
 def test_a_state_without_a_record_does_not_make_a_label_certain() -> None:
     """Of 240 declared schools 80 have pupils: noise alone gives the others some."""

@@ -15,6 +15,7 @@ from evenhand.testing.generators import BUDGET, ROLES, SCHEMA, table
 pytestmark = pytest.mark.filterwarnings("ignore:.*cannot be told from empty ones")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "more"),
     [
@@ -57,6 +58,7 @@ def test_the_ratio_of_densities_is_found_where_it_is_known() -> None:
     assert abs(intercept + 0.5) < 0.25
 
 
+@pytest.mark.slow
 def test_a_balanced_reference_balances_groups_that_nobody_names() -> None:
     private = table()
     sizes = private["sex"].value_counts()

@@ -83,6 +83,7 @@ def test_one_record_cannot_turn_a_number_into_categories() -> None:
         _ = Column(pd.Series(pd.to_timedelta(["1 day"]))).kind_by_dtype
 
 
+@pytest.mark.slow
 def test_a_category_of_one_record_is_never_named() -> None:
     # At the largest budget here the noise is small; the threshold still stands far above 1.
     frame = table()

@@ -88,6 +88,7 @@ PART = Schema.declared(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*are left out")
 @pytest.mark.parametrize("schema", [None, PART], ids=["all released", "some declared"])
 @pytest.mark.parametrize("neighbors", ["add or remove one", "replace one"])
@@ -124,6 +125,7 @@ def test_of_many_rows_a_stream_draws_the_coins_of_memory(
     assert same(stream, memory)
 
 
+@pytest.mark.slow
 def test_a_csv_written_as_parquet_streams_to_the_same(tmp_path: Path) -> None:
     """Gaps of a CSV are empty fields; whole numbers with gaps are floats then, in both."""
     csv = tmp_path / "people.csv"
@@ -136,6 +138,7 @@ def test_a_csv_written_as_parquet_streams_to_the_same(tmp_path: Path) -> None:
     assert same(fit(ParquetRows(tmp_path / "rows"), **roles), fit(frame, **roles))
 
 
+@pytest.mark.slow
 def test_files_that_no_pandas_wrote_are_read_as_their_table(tmp_path: Path) -> None:
     table = pa.Table.from_pandas(people().drop(columns="race"), preserve_index=False)
     table = table.replace_schema_metadata(None)
@@ -146,6 +149,7 @@ def test_files_that_no_pandas_wrote_are_read_as_their_table(tmp_path: Path) -> N
     assert same(made, fit(table, **roles))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [True, False])
 def test_days_as_parquet_stores_them_are_dates(tmp_path: Path, declared: bool) -> None:
     frame = people()
@@ -189,6 +193,7 @@ def test_an_index_and_what_is_dropped_are_not_learnt(tmp_path: Path) -> None:
         fit(ParquetRows(tmp_path, drop=["persn"]))
 
 
+@pytest.mark.slow
 def test_ids_are_made_anew_and_postcodes_shortened_batch_by_batch(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     towns = rng.choice(["80331", "80333", "10115"], N)
@@ -211,6 +216,7 @@ def test_ids_are_made_anew_and_postcodes_shortened_batch_by_batch(tmp_path: Path
     )
 
 
+@pytest.mark.slow
 def test_a_file_and_a_row_group_without_rows_change_nothing(tmp_path: Path) -> None:
     frame = people()
     write(frame, tmp_path)
@@ -218,6 +224,7 @@ def test_a_file_and_a_row_group_without_rows_change_nothing(tmp_path: Path) -> N
     assert same(fit(ParquetRows(tmp_path)), fit(frame))
 
 
+@pytest.mark.slow
 def test_a_column_that_is_empty_in_the_rows_looked_at_is_learnt(tmp_path: Path) -> None:
     """Inspection looks at some rows; whether there is no value at all, all rows say."""
     n = 450 * 17  # in 17 row groups, of which the sample reads 8, and neither of the last two

@@ -157,6 +157,7 @@ def problems() -> list[str]:
     return [p for found in audit_sensitivity(cases()["two-table"]) for p in found.problems]
 
 
+@pytest.mark.slow
 def test_a_person_with_all_its_visits_moves_what_is_declared_and_forgotten_visits_show(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -87,6 +87,7 @@ def kept(rows: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
     return rows[(rows["job"] == "nurse") & rows["gain"].between(low, high)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [MarginalSynthesizer, ByTrial], ids=["tree", "by trial"])
 def test_rows_given_a_condition_are_as_draws_that_were_filtered(kind: Any) -> None:
     made, plain = fitted(kind), fitted().sample(150_000, balance=(), random_state=1)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from marks import some_slow
 
 from evenhand.estimators import parameters
 from evenhand.learners.nets.architectures import (
@@ -41,7 +42,7 @@ def shape_of(name: str) -> tuple[int, ...]:
     return LARGER.get(name, SHAPE)
 
 
-@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("name", some_slow(sorted(ARCHITECTURES), {"ResNet50", "DenseNet121"}))
 class TestEveryArchitecture:
     """A new one is checked here from the day that its line stands in the registry."""
 

@@ -162,6 +162,7 @@ def test_nothing_is_added_before_the_first_step() -> None:
     assert torch.equal(found, made.known.mean(noisy, sigma, head))
 
 
+@pytest.mark.slow
 def test_training_without_noise_learns_what_the_known_expectation_misses() -> None:
     # All pixels of a picture are alike: less is unknown than if each were drawn by itself.
     made, rng = denoiser(n_draws=4), np.random.default_rng(0)

@@ -111,6 +111,7 @@ def test_networks_that_read_all_their_rows_in_each_step_learn_under_it_too() -> 
     assert gap(regularizer) < 0.08
 
 
+@pytest.mark.slow
 def test_a_network_learns_under_the_constraint_and_without_it_it_does_not() -> None:
     learner = StackedMLP(hidden=(16,), epochs=12, batch_size=128)
     rows = [np.arange(4000)]
