@@ -1,6 +1,7 @@
 """Sweeps: every setting once, however they are stopped, and measured as anybody would."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -319,6 +320,19 @@ def test_two_processes_train_what_one_does_although_one_of_them_is_lost(
         if run.setting.method in ("non-private", "fair-only"):  # they draw no noise
             times = {"seconds": 0.0, "command": ""}
             assert replace(other, **times) == replace(run, **times)
+
+
+def test_processes_of_an_earlier_sweep_read_the_files_of_this_one(
+    town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "then"):  # joblib keeps its processes, which stand where they were begun
+        shutil.copytree(town.parent, tmp_path / name)
+        monkeypatch.chdir(tmp_path / name)
+        grid = Grid.from_toml(town.name)
+        grid = replace(grid, runs=grid.runs[1:])  # without privacy
+        with RunStore("runs.db") as store:
+            assert sweep(grid, store, n_jobs=2).n_new == 2
+        shutil.rmtree(tmp_path / name)
 
 
 def test_workers_that_are_lost_again_and_again_end_the_sweep(

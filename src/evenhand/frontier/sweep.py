@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -179,19 +181,18 @@ def _trained(
     progress: Progress | None,
 ) -> Iterator[Trained]:
     """Train teachers first, one process for each ensemble, and then the settings."""
-    shown = _values.are_shown()
+    job = partial(_on_one_thread, shows_values=_values.are_shown(), folder=Path.cwd())
     # The size of a task follows from public numbers alone, and never from how long one took.
     workers = max(1, joblib.effective_n_jobs(n_jobs))
     sizes = list(Counter(shared_with(setting) for setting in settings).values())
     tasks = list(_tasks(grid, settings, cache, spec, _largest_task(sizes, workers)))
     ensembles = {shared_with(task.settings[0]): task for task in tasks if _shares_teachers(task)}
     if len(ensembles) < len(tasks):
-        jobs = (joblib.delayed(_on_one_thread)(teach, task, shown) for task in ensembles.values())
+        jobs = (joblib.delayed(job)(teach, task) for task in ensembles.values())
         for n, _ in enumerate(_as_done(jobs, n_jobs), start=1):
             if progress is not None:
                 progress("ensembles of teachers", n, len(ensembles))
-    jobs = (joblib.delayed(_on_one_thread)(train, task, shown) for task in tasks)
-    yield from _as_done(jobs, n_jobs)
+    yield from _as_done((joblib.delayed(job)(train, task) for task in tasks), n_jobs)
 
 
 def _as_done(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
@@ -238,9 +239,18 @@ def _shares_teachers(task: Task) -> bool:
     return SUBJECTS[task.settings[0].method].shares_votes
 
 
-def _on_one_thread(job: Callable[[Task], Any], task: Task, shows_values: bool) -> Any:
-    """Run a job without threads of its own: processes times threads would crowd the cores."""
-    with threadpool_limits(limits=1), _values.show_values() if shows_values else nullcontext():
+def _on_one_thread(
+    job: Callable[[Task], Any], task: Task, *, shows_values: bool, folder: Path
+) -> Any:
+    """Run a job without threads of its own: processes times threads would crowd the cores.
+
+    A process that an earlier sweep has left stands where that one was begun, and would read its
+    files there; another machine may not have this folder.
+    """
+    shown = _values.show_values() if shows_values else nullcontext()
+    if folder.is_dir():
+        os.chdir(folder)
+    with threadpool_limits(limits=1), shown:
         try:
             return job(task)
         except Exception as error:
