@@ -226,6 +226,7 @@ def log_ratio_of_a_run(which: int, z: float, rng: Any, n_steps: int = 2) -> floa
     return float(ratio)
 
 
+@pytest.mark.slow
 def test_an_attack_on_whole_runs_stays_below_the_claim_and_convicts_less_noise() -> None:
     # The likelihood ratio of all steps, adaptive ones included, is the best statistic there is.
     # Confidence 1 - 1e-6. Two steps of z = sqrt(2) are mu = 1; at a tenth of the noise, mu = 10,

@@ -49,6 +49,7 @@ def told(
     return variation, off, furthest
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     shape=st.sampled_from(SHAPES),

@@ -120,6 +120,7 @@ def test_the_default_says_what_it_took_in_console_model_report_and_claim(
     assert named["choices"] == said["choices"][1:]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::evenhand.students.confident.MarginNotSupported")
 @pytest.mark.parametrize("known", [True, False])
 def test_thresholds_about_true_classes_say_by_what_they_are_set(

@@ -310,6 +310,7 @@ def place(
     return url, server.stop, server.start
 
 
+@pytest.mark.slow
 def test_a_database_that_goes_away_keeps_what_is_finished_and_the_run_says_how_to_go_on(
     spec: Path,
     place: tuple[str, Callable[[], object], Callable[[], object]],

@@ -222,6 +222,7 @@ def test_the_groups_of_the_private_rows_are_read_only_where_teachers_need_them(
     assert "private.csv has no column 'sex', which --sensitive names" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "past"), [("dpsgd", 2), ("dp-fermi", 0)])
 def test_hidden_layers_make_a_network(town: Path, train: Run, method: str, past: int) -> None:
     # In DP-SGD's two units of each layer carry what skips them.
@@ -235,6 +236,7 @@ def test_no_hidden_layer_is_logistic_regression(town: Path, train: Run) -> None:
     assert hasattr(evenhand.load("model").student_, "coef_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["non-private", "fair-only"])
 def test_a_reference_says_that_it_is_not_private(
     town: Path, train: Run, run: Run, asked: Run, method: str

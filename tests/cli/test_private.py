@@ -20,6 +20,7 @@ Run = Callable[..., Any]
 PASSWORD = "canary-in-a-cage"
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_no_password(
     guarded: Callable[..., str], town: Path, asked: Run
 ) -> None:

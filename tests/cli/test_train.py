@@ -342,6 +342,7 @@ def test_an_account_adds_up_over_runs(town: Path, train: Run) -> None:
     assert second["epsilon"] == 8.0
 
 
+@pytest.mark.slow
 def test_an_account_and_its_runs_are_about_the_same_change(town: Path, train: Run) -> None:
     share = {"--ledger": "ledger.db", "--account-epsilon": "9"}
     for i, (change, more) in enumerate(

@@ -201,6 +201,7 @@ def test_a_threshold_is_asked_over_all_classes_as_of_the_calibration_rows(town: 
     assert model.gate_.calibration.labelled.totals.sum() < 800  # those that failed are left out
 
 
+@pytest.mark.slow
 def test_votes_of_owners_say_nothing_of_calibration_rows(town: Town) -> None:
     rows = town.X[town.public]
     cast = (rows["a"] + rows["b"] > 0.8).map({True: "yes", False: "no"})

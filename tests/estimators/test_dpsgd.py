@@ -95,6 +95,7 @@ def test_the_noise_in_the_model_is_that_of_its_mechanism(parts: Any, loose: Any)
         np.testing.assert_allclose(left, gradient.sum(axis=0), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_public_rows_alone_whiten_and_choices_say_so(parts: Any, loose: Any) -> None:
     plain, white = (fit(parts, DPSGDClassifier(**loose, whiten=w)) for w in (False, True))
     assert not any("whitened" in why for why in plain.choices_)

@@ -81,6 +81,7 @@ def test_pictures_are_learned_saved_and_read_back(architecture: Any, tmp_path: P
         again.predict(X[:5, :, :4])
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_the_cost_is_that_of_tables_and_charged_before_the_noise_is_drawn(draws: Any) -> None:
     X, y, _ = squares(300)
@@ -138,6 +139,7 @@ def test_a_margin_brings_the_groups_nearer_in_a_network() -> None:
     assert falls_short(0.75 * np.array(before) - before)
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_a_network_says_when_its_aim_was_missed() -> None:
     # Next to no pull and next to no noise: the noisy tables tell of the gap that the data have.
@@ -195,6 +197,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_charged(
     assert not draws.spent
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_rows_set_aside_public_pictures_and_thresholds_work_as_for_tables() -> None:
     X, y, side = squares(400, n_classes=2)

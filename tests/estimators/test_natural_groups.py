@@ -135,6 +135,7 @@ def test_gate_student_and_report_keep_nine_classes_and_all_groups_apart(
         assert name in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sensitive", GROUPS)
 def test_a_frontier_of_nine_classes_and_all_groups_counts_every_rate(
     people: pd.DataFrame, tmp_path: Path, sensitive: str

@@ -167,6 +167,7 @@ def test_votes_that_were_cast_elsewhere_are_for_another_record_unless_it_is_said
         assert model.neighbors_for(units=False) == change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("neighbors", "schema", "method", "why"),
     [

@@ -196,6 +196,7 @@ def test_where_labels_are_protected_a_network_learns_the_released_votes_alone(
     np.testing.assert_array_equal(wanted.predict_proba(X), wrong.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_sf_pate_takes_architectures_as_they_are_and_many_groups(digits: Any) -> None:
     X, y, color = digits
     groups = np.where(np.arange(len(y)) % 3 == 0, "none", color)

@@ -163,6 +163,7 @@ def test_curves_stand_beside_numbers_where_labels_by_the_counts_are_learnt(
     assert model.encoder_.degree == degree
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [FairSharesClassifier, FairPATEClassifier])
 @pytest.mark.parametrize("drawn_as", [soft_labels.DRAWN_AS, 1e-3])
 def test_a_student_of_drowned_answers_learns_what_the_counts_know(

@@ -46,6 +46,7 @@ def test_the_counts_are_those_of_the_private_rows_scores_and_noise_of_the_stated
     assert stats.kstest(drawn * 0.7, "norm").pvalue < FALSE_ALARM  # another scale would be seen
 
 
+@pytest.mark.slow
 def test_steps_and_counts_are_charged_together_before_anything_is_drawn(
     parts: Any, draws: Any
 ) -> None:

@@ -435,6 +435,7 @@ def test_declared_groups_may_be_empty_so_that_no_name_comes_from_the_data() -> N
 # ---------------------------------------------------------------- fairness
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", ["smoothed", "shares", "labels"])
 def test_a_fair_student_is_near_alpha_for_the_true_groups(answers: str) -> None:
     before, after = [], []

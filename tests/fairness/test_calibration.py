@@ -323,6 +323,7 @@ def coverage_p_value(
     return float(binomtest(covered, repeats, level, alternative="less").pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in known_notions() if n != "demographic-parity"])
 @pytest.mark.parametrize(
     ("reference", "shape"),

@@ -83,6 +83,7 @@ def covered(level: float, sigma: float, *, n: int, repeats: int, hide_noise: boo
     return hits
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_and_would_not_without_the_noise() -> None:
     repeats, level = 300, 0.8
     fewest = binom.ppf(FALSE_ALARM / 3, repeats, level)

@@ -131,6 +131,7 @@ def test_the_least_error_among_what_the_rows_support(
     assert chosen.gap.high == min(one.gap.high for one in cheaper)
 
 
+@pytest.mark.slow
 def test_a_blind_rule_is_what_its_definition_says() -> None:
     world = World(0, n_classes=3)
     model = world.fit(CONFIDENCE, margin=0.1).model

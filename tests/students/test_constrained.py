@@ -245,6 +245,7 @@ def test_the_ridge_of_shares_is_the_ratio_of_the_variances(scale: float) -> None
     assert loss.ridge == pytest.approx(scale / 0.5 / 50)
 
 
+@pytest.mark.slow
 def test_a_margin_of_less_than_a_record_of_a_small_group_does_not_make_a_constant() -> None:
     """Smooth rates are not hard ones to the last record: steps on the hard ones go on.
 

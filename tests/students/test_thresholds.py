@@ -194,6 +194,7 @@ def test_many_different_scores_are_searched_to_the_end(kind: Any, margin: float)
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     rows=tables,

@@ -94,6 +94,7 @@ def booked(ledger: Ledger) -> list[tuple[Any, ...]]:
     return [(e.purpose, e.mechanism, e.n_uses, e.mu_squared, e.settled) for e in ledger.entries]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(problem=problems())
 def test_settings_advanced_together_are_bit_for_bit_those_asked_one_by_one(

@@ -141,6 +141,7 @@ def renamed(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_old_names_other_files_and_other_last_layers_give_the_same_weights(
     tmp_path: Path, files: dict[Any, Path]
 ) -> None:
@@ -215,6 +216,7 @@ def test_files_that_hold_something_else_are_refused_and_nothing_in_them_is_run(
         ResNet50.load("nowhere.pth", side=16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_architecture_starts_from_the_file_with_a_new_last_layer(
     kind: Any, files: dict[Any, Path]

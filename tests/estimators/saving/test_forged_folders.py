@@ -378,6 +378,7 @@ def test_json_that_is_none_is_refused(path: Path, text: str) -> None:
 N_FLIPS, N_CUTS = 300, 60
 
 
+@pytest.mark.slow
 def test_flips_and_cuts_under_a_new_manifest_are_read_or_refused(
     path: Path, parts: Parts, tmp_path: Path
 ) -> None:

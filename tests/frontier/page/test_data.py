@@ -19,6 +19,7 @@ from evenhand.testing.frontier import synthetic_runs
 unit = st.floats(0, 1)
 
 
+@pytest.mark.slow
 @given(unit, unit, unit, st.floats(1e-3, 1e5))
 def test_numbers_are_rounded_in_the_direction_that_promises_less(
     error: float, gap: float, coverage: float, epsilon: float

@@ -31,6 +31,7 @@ def of_kind(kind: str, **more: str) -> list[Run]:
     return [replace(run, data_kind=kind, **more) for run in synthetic_runs(4)]
 
 
+@pytest.mark.slow
 def test_five_thousand_runs_stay_under_eight_megabytes(big: tuple[list[Run], Path]) -> None:
     _, path = big
     assert path.stat().st_size < 8_000_000

@@ -58,6 +58,7 @@ def drawn_of(known: MixtureExpectation, n: int, rng: np.random.Generator) -> Any
     return known.middle + z @ known.frame.T + beside, heads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.2, 0.7, 4.0])
 def test_the_expectation_is_that_of_weighted_draws(sigma: float) -> None:
     # Bayes by brute force: draws of the mixture, weighted by the density of the noise between.

@@ -73,6 +73,7 @@ def test_the_claim_names_the_network_and_what_it_was_trained_on() -> None:
     assert public_features.OWN_PICTURES in str(claim)
 
 
+@pytest.mark.slow
 @TRAINED
 def test_the_fit_ends_where_the_noise_explains_the_distance() -> None:
     images, y, _ = pictures(400)

@@ -118,6 +118,7 @@ def home(record: int) -> int:
     return int(by_position(N, TEACHERS, np.random.default_rng(3)).teacher[record])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("sampler", sorted(SAMPLERS))
 def test_one_record_moves_one_teacher_bit_for_bit(sampler: str, network: str) -> None:

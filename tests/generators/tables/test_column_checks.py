@@ -332,6 +332,7 @@ def rare(n_rare: int, n: int = 6000) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:categories of 'sex' below")
 def test_a_group_that_is_not_named_is_told_by_a_noisy_number_of_records() -> None:
     # What is told is the number of records left out plus noise of the deviation that is told: of

@@ -204,6 +204,7 @@ def test_one_call_measures_all_of_it_as_plain_values() -> None:
     json.dumps(plain)
 
 
+@pytest.mark.slow
 def test_even_rates_share_the_rows_out_evenly_between_groups() -> None:
     made = MarginalSynthesizer(noise=SeededNoise(0), random_state=0).fit(
         table(), **ROLES, budget=BUDGET, schema=SCHEMA
@@ -282,6 +283,7 @@ def test_both_gaps_shrink_where_fewer_rows_of_the_second_class_are_asked_for() -
     assert ttest_1samp(unmoved, 0.0, alternative="less").pvalue < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_shares_whose_models_treat_groups_less_alike_are_not_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

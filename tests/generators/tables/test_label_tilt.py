@@ -372,6 +372,7 @@ def test_odds_beside_those_of_a_tree_are_found() -> None:
     assert off < 0.5 * (shares * np.abs(expected)).sum()  # which is how far the tree is off
 
 
+@pytest.mark.slow
 def test_balance_is_exact_and_three_labels_will_do() -> None:
     frame = copies(12_000)
     third = np.where(frame["x0"] > 2, "maybe", frame["y"])
@@ -387,6 +388,7 @@ def test_balance_is_exact_and_three_labels_will_do() -> None:
     assert (real - drawn).abs().to_numpy().sum() / 2 < 0.05
 
 
+@pytest.mark.slow
 def test_columns_are_drawn_as_often_as_the_tree_says() -> None:
     made = fit(copies())
     rows = made.sample(100_000, balance=(), random_state=0)
@@ -398,6 +400,7 @@ def test_columns_are_drawn_as_often_as_the_tree_says() -> None:
         assert np.abs(drawn - p[i].sum(axis=0)).sum() / 2 < 0.02
 
 
+@pytest.mark.slow
 def test_conditions_on_any_column_keep_the_tilted_law() -> None:
     made = fit(copies())
     every = made.sample(60_000, balance=(), random_state=0)
@@ -408,6 +411,7 @@ def test_conditions_on_any_column_keep_the_tilted_law() -> None:
     assert (asked["y"] == "yes").mean() == pytest.approx(of_all, abs=0.05)
 
 
+@pytest.mark.slow
 def test_means_over_many_labels_and_groups_are_of_fewer_rows_of_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -96,6 +96,7 @@ def test_the_default_generator_stays_below_what_its_claim_allows() -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_that_know_no_member_find_none_and_copies_of_a_tenth_would_be_seen() -> None:
     def surprise(drawn: pd.DataFrame) -> float:
         n = len(PRIVATE), 2000
@@ -122,6 +123,7 @@ def test_a_model_that_overfits_is_seen_by_density_before_it_is_by_distance() -> 
     assert found.above == ()
 
 
+@pytest.mark.slow
 def test_a_seeded_run_allows_everything_for_its_claim_does_not_hold() -> None:
     seeded = MarginalSynthesizer(noise=SeededNoise(0), random_state=0)
     seeded.fit(PRIVATE, budget=BUDGET, schema=SCHEMA, **ROLES)

@@ -305,6 +305,7 @@ def moved(mistake: float, n: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return sum(high > EDGES[at + 5] or low < EDGES[at - 4] for low, high, _ in ranges)
 
 
+@pytest.mark.slow
 def test_noise_beyond_a_gap_moves_a_range_no_more_often_than_stated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

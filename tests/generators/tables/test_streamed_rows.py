@@ -113,6 +113,7 @@ def test_a_stream_releases_what_memory_releases(
         assert same(made(ParquetRows(tmp_path, tasks=5)), memory)
 
 
+@pytest.mark.slow
 def test_of_many_rows_a_stream_draws_the_coins_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +185,7 @@ def test_what_was_put_in_the_place_of_days_has_a_time_of_day(tmp_path: Path) -> 
     assert TypedTable(read_table(tmp_path / "later.parquet"))["born"].date_unit == "second"
 
 
+@pytest.mark.slow
 def test_an_index_and_what_is_dropped_are_not_learnt(tmp_path: Path) -> None:
     frame = people()
     write(frame.assign(person=np.arange(N)).set_index(frame.index * 2), tmp_path)

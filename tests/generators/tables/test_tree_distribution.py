@@ -144,6 +144,7 @@ def noised(tables: Any, values: Any, sigma: float, seed: int) -> list[Table]:
     ]
 
 
+@pytest.mark.slow
 @TREES
 def test_without_noise_the_tables_are_met_and_with_it_within_the_noise(tree: JunctionTree) -> None:
     truth = some_tree(3, tree)

@@ -103,6 +103,7 @@ def test_rows_given_a_condition_are_as_draws_that_were_filtered(kind: Any) -> No
     assert differ(other, expected) < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_rows_under_constraints_are_as_draws_that_were_filtered() -> None:
     rules = [Constraint.order("begin", "end"), Constraint.combinations(PLACES)]
     drawn = fitted().sample(15_000, constraints=rules, balance=(), random_state=3)
@@ -253,6 +254,7 @@ def test_what_cannot_be_drawn_is_refused(how: dict[str, Any], said: str) -> None
         fitted().sample(4, random_state=0, **how)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Few private records")
 def test_what_is_rare_is_drawn_in_small_numbers_and_refused_in_large_ones() -> None:
     # One row in 400, by a coin of the rule's own.

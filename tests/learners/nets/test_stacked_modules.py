@@ -213,6 +213,7 @@ def test_networks_are_trained_on_a_cuda_device_and_answer_on_the_processor() -> 
     assert (votes == y).mean() > 0.8
 
 
+@pytest.mark.slow
 def test_a_constraint_is_that_of_one_network_trained_alone() -> None:
     # From one start, in whole passes: nothing is drawn, and the only difference is the stack.
     X, y = pictures(96)
