@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dis
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -136,6 +137,18 @@ def may_be_told(error: BaseException) -> bool:
         frames = frames.tb_next
     code = frames.tb_frame.f_code
     return code.co_filename.startswith(_HOME) and code.co_code[frames.tb_lasti] == _RAISE
+
+
+@contextmanager
+def warnings_withheld() -> Iterator[None]:
+    """Keep back what other libraries warn of while they read private rows: it follows from these.
+
+    That a fit did not converge, or divided by zero, is a function of the rows without any noise.
+    """
+    with warnings.catch_warnings():
+        if not _shown.get():
+            warnings.simplefilter("ignore")
+        yield
 
 
 def vouched(error: Exception) -> Exception:

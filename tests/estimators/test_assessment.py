@@ -116,6 +116,19 @@ def test_classes_that_are_many_numbers_are_warned_of(n: int, step: float, said: 
     assert len(found) == said
 
 
+def test_amounts_are_no_classes_as_these_are_published() -> None:
+    income = [f"{20_000 + person % 201} Euro" for person in range(3000)]
+    for changes in (
+        {"decided": income, "truth": None},
+        {"truth": [*people()["decided"][:2799], *income[:201]]},
+    ):
+        with pytest.raises(
+            ValueError, match=r"more than 200 classes.*nothing was released"
+        ) as said:
+            assess(**people() | changes, epsilon=1.0)
+        assert "20001" not in str(said.value)
+
+
 def test_many_groups_may_be_named() -> None:
     age = np.arange(3000) % 60
     found = assess(

@@ -63,13 +63,14 @@ def test_it_learns_within_its_budget_and_says_what_it_claims(parts: Any) -> None
     ],
 )
 def test_names_of_private_groups_are_no_amounts(parts: Any, model: Any) -> None:
-    amounts = np.random.default_rng(0).normal(size=len(parts.y))  # each name would be a person's
+    rng = np.random.default_rng(0)
+    model = model.set_params(budget=Budget(epsilon=1.0, delta=1e-5))
+    amounts = rng.normal(size=len(parts.y))  # each name would be a person's
     with pytest.raises(ValueError, match="has more than 50 values"):
-        fit(
-            parts,
-            model.set_params(budget=Budget(epsilon=1.0, delta=1e-5)),
-            sensitive_features=amounts,
-        )
+        fit(parts, model, sensitive_features=amounts)
+    together = rng.integers(0, 40, (len(parts.y), 2))  # and so would be those of combinations
+    with pytest.raises(ValueError, match="have more than 200 combinations"):
+        fit(parts, model, sensitive_features=together)
 
 
 def test_the_noise_in_the_model_is_that_of_its_mechanism(parts: Any, loose: Any) -> None:

@@ -709,6 +709,9 @@ def test_the_attribute_among_the_public_features_is_refused_and_so_are_amounts(k
         model.fit(table, y, sensitive_features=table[["sex", "k"]])
     with pytest.raises(ValueError, match="has more than 50 values"):  # names of groups are public
         model.fit(X, y, sensitive_features=X[:, 0])
+    two = np.random.default_rng(0).integers(0, 40, (400, 2))
+    with pytest.raises(ValueError, match="have more than 200 combinations"):
+        model.fit(X, y, sensitive_features=two)
 
 
 def test_an_alpha_that_no_model_meets_keeps_the_best_and_says_so() -> None:

@@ -275,6 +275,7 @@ def test_a_refused_fit_spends_nothing() -> None:
         return FairSharesClassifier(BUDGET, **(given | changes)).fit(X, y, ledger=account, **more)
 
     too_costly = NoisyHistogram(sigma=1.0, n_classes=2)
+    many = np.random.default_rng(0).integers(0, 40, (len(X), 2))
     identifiers = X.assign(id=[f"person {i}" for i in range(len(X))])
     for error, words, changes in (
         (BudgetExceeded, "costs more than the budget has left", {"mechanism": too_costly}),
@@ -282,6 +283,7 @@ def test_a_refused_fit_spends_nothing() -> None:
         (ValueError, "public_fraction= gives rows of X away", {"public_fraction": 0.2}),
         (ValueError, "sensitive_features is missing", {"sensitive_features": None}),
         (ValueError, "one group only", {"sensitive_features": np.full(len(X), "F")}),
+        (ValueError, "than 200 combinations", {"sensitive_features": many}),
         (ValueError, "public must be None, 'synthetic'", {"public": "real"}),
         (ValueError, "public must be None", {"public": X}),
         (ValueError, "from nowhere", {"fairness": DemographicParity(margin=0.1, confidence=0.9)}),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.fairness import Grouping
-from evenhand.fairness.grouping import MERGED, ranges, refuse_many_values
+from evenhand.fairness.grouping import MERGED, published_groups, ranges, refuse_many_values
 from evenhand.fairness.groups import encode_groups
 
 numbers = st.lists(st.integers(-50, 50), min_size=2, max_size=60)
@@ -113,3 +113,14 @@ def test_hundreds_of_values_are_refused_and_not_counted() -> None:
     refuse_many_values(ages[:50], way_out="")
     with pytest.raises(ValueError, match="fewer categories"):
         refuse_many_values([f"c{i}" for i in range(60)], way_out="")
+
+
+def test_combinations_that_occur_are_refused_where_they_would_be_people() -> None:
+    # 40 values in each column, and nearly every row is the only one of its combination.
+    rng = np.random.default_rng(0)
+    two = pd.DataFrame(rng.integers(0, 40, (300, 2)), columns=["age", "town"])
+    with pytest.raises(ValueError, match=r"'age', 'town' have more than 200 comb") as raised:
+        published_groups(two)
+    assert "300" not in str(raised.value)
+    known = published_groups(two.iloc[:200])
+    assert published_groups(two.iloc[:9], names=known.names).names == known.names

@@ -156,6 +156,7 @@ def test_a_delta_too_large_for_the_units_warns_without_their_number() -> None:
         return " ".join(str(each.message) for each in caught)
 
     assert "1 / (not shown) records" in words()
+    assert "this is for the curator, and not to be published" in words()
     assert str(N) not in words()
     assert "is not below" not in str(model.guarantee_)
     with show_values():

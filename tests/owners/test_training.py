@@ -57,3 +57,10 @@ def test_an_infinite_number_is_named_by_its_row_wherever_it_is_dealt(
     _, about = train_teachers(cells[["dose"]], label, seed=0)
     with pytest.raises(ValueError, match="'dose' of the table must be finite"):
         readable(cells[["age"]].iloc[:20].rename(columns={"age": "dose"}), about.numeric[0])
+
+
+def test_a_label_of_amounts_is_refused_as_classes_stand_in_files_of_votes() -> None:
+    income = 20_000 + np.arange(201)
+    with pytest.raises(ValueError, match="more than 200 different values") as said:
+        train_teachers(pd.DataFrame({"age": income % 50}), income)
+    assert "20001" not in str(said.value)

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from evenhand import show_values
 from evenhand.teachers import LogisticTeachers, MLPTeachers, SklearnTeachers, by_position
 from evenhand.typing import FloatArray, IntArray
 
@@ -102,6 +104,14 @@ def test_what_is_not_a_classifier_is_refused(wrong: Any) -> None:
 class FromTheWrongCodes(Recorder):
     def predict(self, X: FloatArray) -> IntArray:
         return np.full(len(X), 2)
+
+
+def test_that_a_teacher_did_not_converge_is_said_to_the_curator_alone() -> None:
+    # Its own records say whether it did, and no noise: a warning stands in logs.
+    halted = SklearnTeachers(LogisticRegression(C=1e6, max_iter=2))
+    votes(halted)  # warnings are errors here
+    with show_values(), pytest.warns(ConvergenceWarning):
+        votes(halted)
 
 
 def test_votes_outside_the_classes_are_refused() -> None:

@@ -131,7 +131,8 @@ def assess(
     truth : sequence of n labels, optional
         What would have been right; without it only notions that read no truth are assessed.
     classes : sequence, optional
-        All classes there are. Default: those that occur, which are then taken as public.
+        All classes there are. Default: those that occur, which are then taken as public, and are
+        200 at most.
     values : mapping of str to sequence, optional
         All values of each column. Default: those that occur, which are then taken as public, and
         of which a column has 50 at most: incomes or ages of single people are no groups.
@@ -287,6 +288,12 @@ def _names(name: str, given: Sequence[Any] | None, labels: Sequence[Any]) -> tup
             f"All rows have one class, {_values.listed(names)}: there is nothing to compare, and "
             f"nothing was released. Take the column of the decisions; if there are classes that "
             f"nobody got, name all of them with --classes A,B (in Python: classes=)."
+        )
+    if given is None and len(names) > _checks.MOST_CLASSES:
+        raise ValueError(
+            f"There are more than {_checks.MOST_CLASSES} classes, and the names of all would be "
+            f"published; nothing was released. Write ranges of amounts, such as 'below 40', into a "
+            f"column of their own; or name the classes with --classes A,B (in Python: classes=)."
         )
     if given is None and len(names) > _MANY and all(is_numeral(name) for name in names):
         warnings.warn(

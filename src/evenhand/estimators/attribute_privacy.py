@@ -16,8 +16,8 @@ from evenhand.estimators.given_rows import encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import single_ledger
 from evenhand.estimators.reading import read_fit_inputs
-from evenhand.fairness.grouping import refuse_many_values
-from evenhand.fairness.groups import GroupCodes, encode_groups, missing_groups
+from evenhand.fairness.grouping import published_groups
+from evenhand.fairness.groups import GroupCodes, missing_groups
 from evenhand.privacy import Budget, Guarantee, Ledger, attribute_of
 from evenhand.privacy.guarantee import delta_warning
 from evenhand.privacy.noise import Noise
@@ -73,8 +73,7 @@ class AttributePrivacyClassifier(PrivateClassifier):
             )
         _refuse_missing(given.sensitive_features)
         _refuse_in_features(given.X, given.sensitive_features, type(self).__name__)
-        refuse_many_values(given.sensitive_features)  # their names are published
-        groups = encode_groups(given.sensitive_features, names=names)
+        groups = published_groups(given.sensitive_features, names=names)
         _checks.same_length(X=data.X_private, sensitive_features=groups)
         if groups.n_groups < 2:
             raise ValueError(

@@ -14,8 +14,8 @@ from evenhand.estimators.classifier import PrivateClassifier
 from evenhand.estimators.encoded_inputs import read_encoded
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.ledgers import own_noise
-from evenhand.fairness.grouping import refuse_many_values
-from evenhand.fairness.groups import GroupCodes, encode_groups
+from evenhand.fairness.grouping import published_groups
+from evenhand.fairness.groups import GroupCodes
 from evenhand.learners.dpsgd import NoisyNetwork
 from evenhand.learners.gradients import PerRecordGradients
 from evenhand.learners.nets.architectures import architecture_named
@@ -74,13 +74,8 @@ class NoisyGradientClassifier(PrivateClassifier):
     def _private_groups(
         sensitive_features: Any, data: FitInputs, names: tuple[str, ...] | None = None
     ) -> GroupCodes:
-        """Encode the groups of the rows that were given, and keep those of the private ones.
-
-        Their names are published: those of a column of amounts would be the amounts.
-        """
-        if names is None:
-            refuse_many_values(sensitive_features)
-        known = encode_groups(sensitive_features, names=names)
+        """Encode the groups of the rows that were given, and keep those of the private ones."""
+        known = published_groups(sensitive_features, names=names)
         _checks.same_length(X=range(data.n_private + data.set_aside), sensitive_features=known)
         return GroupCodes(codes=known.codes[data.private_rows], names=known.names)
 

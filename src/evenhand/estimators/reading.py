@@ -22,7 +22,7 @@ from evenhand.estimators.given_rows import (
 )
 from evenhand.estimators.inputs import FitArguments, FitInputs
 from evenhand.estimators.synthetic_rows import SyntheticRows
-from evenhand.fairness.grouping import refuse_many_values
+from evenhand.fairness.grouping import published_groups, refuse_many_values
 from evenhand.fairness.groups import GroupCodes, encode_groups
 from evenhand.owners.collection import OwnerVotes, VotesRefused, classes_as
 from evenhand.owners.digests import PublicRows
@@ -302,10 +302,7 @@ def _refuse_beside(
 
 def _groups_to_draw(of_private: Any) -> GroupCodes:
     """Return the groups of the private rows, between which rows are drawn apart."""
-    groups = None
-    if of_private is not None:
-        refuse_many_values(of_private)
-        groups = encode_groups(of_private)
+    groups = None if of_private is None else published_groups(of_private)
     _require_groups(groups, "sensitive_features", private_given=False, rows="private")
     assert groups is not None
     return groups

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand import _checks
-from evenhand.fairness.groups import encode_groups, sensitive_columns
+from evenhand.fairness.groups import GroupCodes, encode_groups, sensitive_columns
 from evenhand.typing import FloatArray
 
 MERGED: Final = "other (merged)"
@@ -180,6 +180,33 @@ def refuse_many_values(sensitive_features: Any, *, way_out: str = RANGES) -> Non
                     else "Make fewer categories of it beforehand."
                 )
             )
+
+
+def published_groups(
+    sensitive_features: Any, *, names: tuple[str, ...] | None = None
+) -> GroupCodes:
+    """Encode the groups of private rows, whose names are published.
+
+    Those that ``names`` does not declare must be few, in each column and of all columns together:
+    the names of a column of amounts are the amounts, and the combinations of several columns that
+    occur are people.
+
+    Raises
+    ------
+    ValueError
+        For a column of more than 50 values, and more than 200 combinations.
+    """
+    if names is None:
+        refuse_many_values(sensitive_features)
+    known = encode_groups(sensitive_features, names=names)
+    if names is None and known.n_groups > _checks.MOST_CLASSES:
+        columns = ", ".join(repr(name) for name, _ in sensitive_columns(sensitive_features))
+        raise ValueError(
+            f"The sensitive columns {columns} have more than {_checks.MOST_CLASSES} combinations, "
+            f"and each would be a group with a name that is published: of a rare one it says who "
+            f"is there. Name fewer columns, or merge values beforehand."
+        )
+    return known
 
 
 def _quantiles(column: str, values: FloatArray, n: int) -> tuple[float, ...]:

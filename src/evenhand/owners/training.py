@@ -131,6 +131,11 @@ def train_teachers(
     classes = natural_order(labels.tolist())
     if len(classes) < 2:
         raise ValueError("the label has one value only: there is nothing to learn.")
+    if len(classes) > _checks.MOST_CLASSES:
+        raise ValueError(
+            f"the label has more than {_checks.MOST_CLASSES} different values, and the names of "
+            f"all would stand in a file of votes. Make classes of an amount first."
+        )
     rng = np.random.default_rng(seed)
     deal: Partition = (
         by_position(len(X), n_teachers, rng)

@@ -326,9 +326,10 @@ def delta_warning(delta: float, n_records: int, *, n_is_private: bool = False) -
     if delta * at_least("n_records", n_records, 1) < 1:
         return ""
     n = _values.count(n_records) if n_is_private else n_records
+    whose = "; how many there are is private: this is for the curator, and not to be published"
     return (
         f"delta={delta!r} is not below 1 / {n} records: publishing one record outright "
-        f"would satisfy it"
+        f"would satisfy it{whose if n_is_private else ''}"
     )
 
 

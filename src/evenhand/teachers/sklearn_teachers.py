@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from evenhand import _values
 from evenhand._display import Shown
 from evenhand._stored import stored
 from evenhand.learners.learner import Progress
@@ -60,7 +61,7 @@ class SklearnEnsemble:
             )
         rows = queries(X, self.shape)
         out = np.empty((self.n_teachers, len(rows)))
-        with threadpool_limits(limits=1):
+        with threadpool_limits(limits=1), _values.warnings_withheld():
             for t, member in enumerate(self.members):
                 if isinstance(member, int):
                     out[t] = member - 0.5
@@ -198,7 +199,7 @@ def _fit_each(
 
 def _fit_some(fit_one: Callable[..., Any], parts: Sequence[tuple[Any, ...]]) -> list[Any]:
     # One thread: hundreds of small fits on several threads each wait for each other.
-    with threadpool_limits(limits=1):
+    with threadpool_limits(limits=1), _values.warnings_withheld():
         return [fit_one(*part) for part in parts]
 
 
@@ -252,7 +253,7 @@ def _fit_fair(estimator: Any, X: FloatArray, y: IntArray, seed: int, groups: Int
 
 def _vote_some(members: Sequence[Any], X: FloatArray, n_classes: int) -> IntArray:
     votes = np.empty((len(members), len(X)), dtype=np.int64)
-    with threadpool_limits(limits=1):
+    with threadpool_limits(limits=1), _values.warnings_withheld():
         for i, member in enumerate(members):
             if isinstance(member, int):
                 votes[i] = member

@@ -8,13 +8,14 @@ history of releases (``evenhand.testing.door``). Then
    and in units of the noise that was really asked for, and by no more; each number of noise stands
    on one sum; both fits ask for the same releases;
 2. *nothing beside the ledger*: with the same releases both fits must publish the same files, bit
-   for bit, or something of a record leaves un-noised;
+   for bit, and say the same in warnings, or something of a record leaves un-noised;
 3. *noise*: what the fit's own source draws is drawn many times, and a likelihood ratio test of the
    two neighbors gives a lower bound on mu, with stated confidence (``evenhand.testing.attack``).
 
 What it cannot see: neighbors that were not tried; sums that another process noises; a use of noise
 other than its addition to a sum (this raises, and is not passed over); amplification by sampling,
-so methods that sample are audited with every record in every step, where they claim none; timing.
+so methods that sample are audited with every record in every step, where they claim none; what a
+fit raises; timing.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ from evenhand.typing import FloatArray
 
 TOLERANCE: Final = 1e-9
 """Of a share of the declared sensitivity: what sums of doubles round."""
+
+FOR_THE_CURATOR: Final = "for the curator"
+"""Words of a warning that may depend on private rows, and says that it is not to be published."""
 
 _OF_THE_DAY: Final = ("charged_at", "account", "created", "saved_at", "seconds", "__id__")
 
@@ -172,6 +176,8 @@ def _compare(
         ]
         if changed:
             problems.append(f"published beside the ledger: {', '.join(changed)}")
+        if first.said != second.said:
+            problems.append("warned of beside the ledger")
     pairs = list(zip(first.releases, second.releases, strict=False))
     moves = tuple(movement(a, b) for a, b in pairs)
     for at, move in enumerate(moves):
@@ -190,10 +196,13 @@ def _compare(
 
 
 def run(case: Case, rows: Rows, noise: Noise | None, seed: int, transcript: Transcript) -> Any:
-    """Fit, write down in ``transcript`` what is released, and return what was fitted."""
-    with recording(transcript), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # small tables and little budget; nothing is used
-        return case.fit(rows, noise, seed)
+    """Fit, write down in ``transcript`` what is released and said, and return what was fitted."""
+    with recording(transcript), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fitted = case.fit(rows, noise, seed)
+    texts = (str(one.message) for one in said)
+    transcript.said = tuple(text for text in texts if FOR_THE_CURATOR not in text)
+    return fitted
 
 
 def saved_files(fitted: Any) -> dict[str, Any]:

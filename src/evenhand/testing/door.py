@@ -198,6 +198,8 @@ class Transcript:
     """Which secrets, that are no noise, the fit gets: keys and coins. Two fits are compared under
     the same.
     """
+    said: tuple[str, ...] = ()
+    """What the fit warned of, in order, but for the curator alone; filled in when it ends."""
     n_tosses: int = 0
     n_keys: int = 0
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from evenhand import _checks
+from evenhand import _checks, _values
 from evenhand._torch import torch
 from evenhand.generators.aggregators import ClippedSums
 from evenhand.generators.budget_plan import BudgetPlan, Door, SignalToNoise
@@ -287,7 +287,8 @@ class DPWGANImages(AdversarialImages):
         # Gradients of real and of generated pictures, in single and in double; noise of a pass.
         needed = each * (28.0 * batch + 12.0 * self.critic_rows + 16.0 * self.n_batches)
         return (
-            f"gradients of {each:,} numbers for {batch:,.0f} pictures and {self.n_batches} batches",
+            f"gradients of {each:,} numbers for {_values.count(round(batch))} pictures and "
+            f"{self.n_batches} batches",
             needed + 2.0 * data.pixels.nbytes,
             f"{self._critic_sizes}, or change n_batches",
         )
