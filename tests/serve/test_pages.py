@@ -231,7 +231,8 @@ def test_where_one_group_alone_has_labels_no_gap_is_shown(
         assert "none yet" in words
         assert "fewer than two groups have labels" in words
         assert "0.0000" not in words
-        page.goto(f"{site.url}/review/{site.desk.store.queue(limit=1, withheld=True)[0].id}")
+        first, *_ = desk.store.queue(limit=1, **desk.waiting(withheld=True))
+        page.goto(f"{site.url}/review/{first.id}")
         assert "is none now, as fewer than two groups have labels" in page.inner_text("main")
     finally:
         site.close()
