@@ -12,7 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenhand._numerals import text_of
 from evenhand._units import ids_of
 from evenhand.cli.tables import unit_ids
 from evenhand.datasets import read_table
@@ -53,10 +52,10 @@ def test_by_position_deals_every_record_to_every_teacher_alike() -> None:
 
 @given(units=ids, n_teachers=st.integers(1, 6))
 def test_removing_a_unit_moves_no_other_record(units: list[int | str], n_teachers: int) -> None:
-    n_teachers = min(n_teachers, len(set(map(text_of, units))) - 1)
+    n_teachers = min(n_teachers, len(set(ids_of(units))) - 1)
     if n_teachers < 1:
         return
-    names = np.array(list(map(text_of, units)), dtype=object)
+    names = ids_of(units)
     whole = by_unit(units, n_teachers, KEY)
     for gone in set(names):
         rest = names != gone
@@ -69,7 +68,7 @@ def test_removing_a_unit_moves_no_other_record(units: list[int | str], n_teacher
 def test_removing_a_unit_chooses_no_other_records_of_the_rest(
     units: list[int | str], most: int
 ) -> None:
-    names = np.array(list(map(text_of, units)), dtype=object)
+    names = ids_of(units)
     whole = chosen_records(units, most, KEY)
     counts = pd.Series(whole).groupby(names).agg(["sum", "size"])
     assert (counts["sum"] == counts["size"].clip(upper=most)).all()
@@ -90,8 +89,8 @@ def test_every_record_of_a_unit_is_chosen_alike() -> None:
 
 @given(units=ids)
 def test_all_records_of_a_unit_go_to_one_teacher(units: list[int | str]) -> None:
-    partition = by_unit(units, 1 + (len(set(map(text_of, units))) > 1), KEY)
-    frame = pd.DataFrame({"unit": list(map(text_of, units)), "teacher": partition.teacher})
+    partition = by_unit(units, 1 + (len(set(ids_of(units))) > 1), KEY)
+    frame = pd.DataFrame({"unit": ids_of(units), "teacher": partition.teacher})
     assert (frame.groupby("unit").teacher.nunique() == 1).all()
 
 
