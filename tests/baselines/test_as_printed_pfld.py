@@ -205,6 +205,7 @@ def test_minibatches_with_all_rows_are_the_fit_without_them(
     assert np.allclose(batched.predict_proba(X), whole.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_a_margin_narrows_the_gap() -> None:
     X, y, group = rows(6000)
 

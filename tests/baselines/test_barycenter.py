@@ -98,6 +98,7 @@ def test_without_a_margin_and_in_empty_ranges_the_model_decides() -> None:
     np.testing.assert_allclose(rule, [[0, 0, 1, 1]] * 2, atol=1e-7)
 
 
+@pytest.mark.slow
 @given(
     true=st.lists(st.integers(0, 900), min_size=12, max_size=12),
     signs=st.lists(st.sampled_from([-1.0, 0.3, 1.0]), min_size=12, max_size=12),

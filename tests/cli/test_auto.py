@@ -274,6 +274,7 @@ def test_calibration_rows_without_a_margin_about_true_classes_are_what_is_refuse
     assert line.startswith("--calibration brings true classes, and --fairness demographic-parity")
 
 
+@pytest.mark.slow
 def test_a_change_is_named_to_a_method_whose_claim_is_about_it(
     town: Path, train: Run, refuse: Run, asked: Run
 ) -> None:

@@ -29,7 +29,7 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("name", "n_commands", "needed"),
     [
-        ("command-line.md", 9, ()),
+        pytest.param("command-line.md", 9, (), marks=pytest.mark.slow),
         pytest.param(
             *("pictures.md", 4, ("PIL", "torch", "efficientnet_lite_pytorch")),
             # A few hundred pictures are few for this extractor, which the page says.

@@ -352,6 +352,7 @@ def test_the_claim_can_be_for_each_person(town: Path, run: Run) -> None:
     assert "person" not in pd.read_csv("made.csv").columns
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_persons_where_test_rows_say_whose_they_are(
     town: Path, run: Run
 ) -> None:

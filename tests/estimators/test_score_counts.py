@@ -69,6 +69,7 @@ def test_steps_and_counts_are_charged_together_before_anything_is_drawn(
     assert 1.0 < ratio < 1 / np.sqrt(1 - 2 * COUNTS_SHARE)
 
 
+@pytest.mark.slow
 def test_thresholds_need_no_public_row_and_keep_the_margin_on_the_rows_that_were_counted(
     parts: Any, loose: dict[str, Any], tmp_path: Path
 ) -> None:

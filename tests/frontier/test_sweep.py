@@ -322,6 +322,7 @@ def test_two_processes_train_what_one_does_although_one_of_them_is_lost(
             assert replace(other, **times) == replace(run, **times)
 
 
+@pytest.mark.slow
 def test_processes_of_an_earlier_sweep_read_the_files_of_this_one(
     town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

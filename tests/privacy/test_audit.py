@@ -115,6 +115,7 @@ def test_what_cannot_be_audited_is_refused() -> None:
         audit_epsilon_lower_bound(good, good, delta=0.0, confidence=1.0)
 
 
+@pytest.mark.slow
 def test_the_bound_on_mu_is_right_as_often_as_it_says() -> None:
     # As above, for Gaussians one apart, whose mu is 1.
     pairs = np.random.default_rng(5).normal(size=(400, 2, 400)) + np.array([[0.0], [1.0]])

@@ -113,6 +113,7 @@ def delta_of_one_step_and_a_gaussian(sigma: float, q: float, mu: float, epsilon:
     return integrated(sigma, q, beyond)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "q", "mu"), [(0.8, 0.1, 0.3), (1.5, 0.3, 0.7), (3.0, 0.5, 0.1)])
 def test_a_step_with_a_release_beside_costs_what_integrating_both_gives(
     sigma: float, q: float, mu: float
@@ -130,6 +131,7 @@ def test_what_stands_beside_steps_that_are_not_sampled_adds_up_in_mu_squared() -
     assert step.epsilon(1e-5) == pytest.approx(epsilon_from_mu(0.6, 1e-5), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "rate"), [(0.5, 0.04), (3.0, 0.04), (1.0, 1.0), (50.0, 0.5)])
 def test_steps_leave_room_for_what_stands_beside_them_and_no_more(
     epsilon: float, rate: float
@@ -198,6 +200,7 @@ def test_tiny_budgets_with_much_beside_are_calibrated(epsilon: float, share: flo
     assert own_ledger(budget, SeededNoise(0)).affordable(found) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     sigma=st.floats(1.0, 6.0),

@@ -238,6 +238,7 @@ def test_where_one_group_alone_has_labels_no_gap_is_shown(
         site.close()
 
 
+@pytest.mark.slow
 def test_two_margins_and_what_waits_for_the_model_on_a_phone_and_at_a_desk(
     two_margins: Site,
 ) -> None:

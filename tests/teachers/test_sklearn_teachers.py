@@ -47,6 +47,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return np.zeros(len(X), dtype=np.int64)
 
 
+@pytest.mark.slow
 def test_one_worker_and_two_give_identical_votes() -> None:
     forest = RandomForestClassifier(n_estimators=3, max_depth=3)
     assert np.array_equal(votes(SklearnTeachers(forest)), votes(SklearnTeachers(forest, n_jobs=2)))
